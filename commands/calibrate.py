@@ -49,7 +49,8 @@ def run(args: Namespace) -> Exit:
     """Read the measured files, fit the device's rates to them, print the fit, and write the hardware file if `-o` is
     given.
 
-    Exit code 1 if the fitted rates do not explain the measured durations; the file is written all the same.
+    Exit code 1 if the fitted rates do not explain the measured durations; the file is written all the same. `BadInput`
+    if the device is named nowhere, or the output's name has another ending than that of a YAML or JSON file.
     """
     files = read_measured(args.measured, args)
     hardware = args.hardware or files.hardware

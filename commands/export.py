@@ -33,7 +33,8 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Exit:
     """Write the exported file to the output path, and its side files next to it; print the format's warnings.
 
-    Without `-o` the path is the schedule file's, with the format's suffix.
+    Without `-o` the path is the schedule file's, with the format's suffix. `BadInput` if the path is that of the
+    schedule file itself.
     """
     exporter = EXPORTERS[args.format]
     timeline = read_schedule(args.schedule).timeline

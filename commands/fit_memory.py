@@ -24,8 +24,10 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Fit the layers' memory to the measured peaks and print it; with `-o` write the layers as a part of a plan
-    file."""
+    """Fit the layers' memory to the measured peaks and print it; with `-o` write the layers as a part of a plan file.
+
+    `BadInput` if the peaks cannot be fitted.
+    """
     file = read_peaks(args.peaks)
     try:
         fit = fit_memory(file.peaks)

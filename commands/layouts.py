@@ -63,7 +63,8 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Exit:
     """Search plans for the layouts, print the table, and write the recommended plan if `-o` names a folder.
 
-    Exit code 3 if no layout with a plan was found, 130 if the user interrupted the search.
+    Exit code 3 if no layout with a plan was found, 130 if the user interrupted the search. `BadInput` if a size that is
+    needed is given nowhere.
     """
     absent = [f"{option}: missing; it is required" for option in missing(args, "gpus", "hardware")]
     if args.batch is None and args.microbatches is None:

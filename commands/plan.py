@@ -143,6 +143,7 @@ def _searched(
     """Search the best plan, and those for the runtimes in `forms`, after printing the file's assumptions.
 
     `say` prints progress. With `--explain` changes of the problem are then tried for half the time limit more.
+    `BadInput` for `--explain` with free memory as the objective.
     """
     problem = with_partition(whole, args.partition)
     if args.explain and problem.leaves is not None:

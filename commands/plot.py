@@ -43,6 +43,7 @@ def run(args: Namespace) -> Exit:
     """Draw the picture and print its path, or print the chart in characters with `--text`.
 
     Without `-o` the picture is next to the schedule file, named after its kind; the ending `.html` makes a page.
+    `BadInput` for options that the kind or format of picture does not take.
     """
     text_gantt.refuse_with_json(args)
     kind = PLOTS[args.kind].name

@@ -190,7 +190,10 @@ def _placement(args: Namespace) -> Placement:
 
 
 def _decimal(flag: str, text: str) -> Decimal:
-    """Return the exact number, at least 0, typed for a flag."""
+    """Return the exact number, at least 0, typed for a flag.
+
+    `BadInput` for anything else.
+    """
     try:
         number = Decimal(text)
     except InvalidOperation:

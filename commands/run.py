@@ -64,7 +64,7 @@ def run(args: Namespace) -> Exit:
     folder.
 
     Exit code 1 if the run failed, was refused or has complaints. Of torchrun's ranks only the first reports; the others
-    return `Exit.DONE`.
+    return `Exit.DONE`. `BadInput` for a schedule that cannot be executed.
     """
     need_torch()
     timeline = read_schedule(args.schedule).timeline
@@ -110,7 +110,10 @@ def run(args: Namespace) -> Exit:
 
 
 def _options(args: Namespace, timeline: Timeline) -> Job:
-    """Return the job that the options describe: the schedule, the model, the method of running it, and the steps."""
+    """Return the job that the options describe: the schedule, the model, the method of running it, and the steps.
+
+    `BadInput` if the model that sleeps would have to offload or recompute.
+    """
     sizes = sizes_of(args)
     _check(args, sizes)
     name = "sleep" if args.sleep or args.sleep_unit else args.model or "gpt"

@@ -53,7 +53,10 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Print the page's address and serve it until interrupted."""
+    """Print the page's address and serve it until interrupted.
+
+    `BadInput` if a library that the page needs is not installed.
+    """
     try:
         from web.server import is_loopback, serve
         from web.settings import Settings

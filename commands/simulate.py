@@ -119,7 +119,10 @@ def run(args: Namespace) -> Exit:
 
 
 def _schedule_and_picture(args: Namespace) -> tuple[Timeline, Path | None]:
-    """Return the timeline to show, and the path of its picture (None: no picture)."""
+    """Return the timeline to show, and the path of its picture (None: no picture).
+
+    `BadInput` for a schedule file together with options that a problem file takes.
+    """
     document = read_document(args.problem) if args.problem is not None else None
     if isinstance(document, dict) and document.get("format") == FORMAT:
         if args.schedule or args.objective:

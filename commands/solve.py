@@ -100,7 +100,8 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Exit:
     """Search the best schedule, print the results, and write the files if `-o` names a folder.
 
-    The exit code tells apart: schedule found, infeasible, none found in time, interrupted by the user.
+    The exit code tells apart: schedule found, infeasible, none found in time, interrupted by the user. `BadInput` for
+    options that do not go together.
     """
     text_gantt.refuse_with_json(args)
     if args.explain_time is not None and not args.explain:
@@ -217,7 +218,10 @@ def _seconds_for_idle(solution: Solution, args: Namespace) -> float:
 
 def _folder(problems: Sequence[Problem], output: str | None) -> Path | None:
     """Create and return the output folder, or None: without one, or if all problems are infeasible, with nothing to
-    write."""
+    write.
+
+    `BadInput` if something else than a folder is there.
+    """
     if output is None or all(map(why_infeasible, problems)):
         return None
     if not output or (Path(output).exists() and not Path(output).is_dir()):

@@ -54,7 +54,10 @@ def vocabulary_1f1b(problem: Problem) -> Schedule:
 
 
 class _DeviceOrder:
-    """The order of a device under construction, with its counts of parts of the head and of the embedding."""
+    """The order of a device under construction, with its counts of parts of the head and of the embedding.
+
+    `run` builds it and returns the passes.
+    """
 
     def __init__(self, problem: Problem, model: _Model, device: int, longest: int) -> None:
         self.problem, self.microbatches, self.longest = problem, problem.walks.shares[0], longest

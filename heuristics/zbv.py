@@ -69,7 +69,10 @@ def _needs(problem: Problem) -> Needs:
 
 
 class _Search:
-    """One variant of the search, built round by round. Lists are by device; memory counts activations of one chunk."""
+    """One variant of the search for ZB-V's order, which `run` builds round by round.
+
+    Lists are by device; memory counts activations of one chunk.
+    """
 
     def __init__(self, problem: Problem, room: int, choices: Choices, allowed: list[Ticks], needs: Needs) -> None:
         self.problem, self.places, self.choices, self.allowed, self.needs = problem, room, choices, allowed, needs

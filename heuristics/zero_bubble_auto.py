@@ -57,7 +57,10 @@ def _caps(problem: Problem, chain: tuple[StageId, ...], per_stage: int | None) -
 
 
 class _Search:
-    """One variant of the search, built round by round. Lists are by the stage's position in the chain."""
+    """One variant of the search for a zero-bubble order, which `run` builds round by round and returns by device.
+
+    Lists are by the stage's position in the chain.
+    """
 
     def __init__(
         self, problem: Problem, chain: tuple[StageId, ...], caps: list[MemorySteps | None], choices: Choices

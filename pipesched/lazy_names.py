@@ -25,7 +25,10 @@ class LazyNames:
         return [name for name, home in self._homes.items() if not any(one in f"{home}.{name}" for one in libraries)]
 
     def __call__(self, name: str) -> Any:
-        """Return the object of a name, as the package's `__getattr__`."""
+        """Return the object of a name, as the package's `__getattr__`.
+
+        `AttributeError` if there is none.
+        """
         if name not in self._homes:
             raise AttributeError(f"module {self._package!r} has no attribute {name!r}")
         home = self._homes[name]

@@ -28,7 +28,10 @@ class Picture:
         return self.render("png")
 
     def save(self, path: str | Path) -> Path:
-        """Write the picture in the format of the path's ending; returns the path."""
+        """Write the picture in the format of the path's ending; returns the path.
+
+        `BadInput` for an ending that no format has.
+        """
         file = Path(path)
         format = _FORMATS.get(file.suffix.lower())
         if format is None:

@@ -55,7 +55,7 @@ def answered(
 ) -> LayoutAnswer:  # fmt: skip
     """Search all layouts, then plan the recommended one with the remaining time; `planning` is called in between.
 
-    The other arguments are those of `best_layouts`.
+    The other arguments are those of `best_layouts`. `gpus` is the number of devices.
     """
     time = TimeShares(limits)
     race = best_layouts(

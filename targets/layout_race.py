@@ -124,7 +124,8 @@ def best_layouts(
     """Return all layouts on these devices: each with a first plan, made at once, and the best of these searched.
 
     `given` are sizes that are not searched, `target` is the runtime of `--for`. `seen` is called with each first plan,
-    `report` at every step of the searches. `BadInput` if no layout remains.
+    `report` at every step of the searches. `BadInput` if no layout remains. `gpus` is the number of devices, `source`
+    the name of the configuration, for messages.
     """
     time = TimeShares(limits)
     found = first_plans(config, wanted, gpus, batch, given, source, target, time, seen, stop)

@@ -59,7 +59,10 @@ def problem_and_picture(args: Namespace) -> tuple[Problem, Path | None]:
 
 
 def _older_document(args: Namespace) -> object:
-    """Return the older tool's configuration: its file, whose keys take precedence over flags, or the flags alone."""
+    """Return the older tool's configuration: its file, whose keys take precedence over flags, or the flags alone.
+
+    `BadInput` if there is neither.
+    """
     document: dict[str, Any] = {
         "num_stages": _number(args.num_stages, "--num-stages", "a whole number"),
         "num_batches": _number(args.num_batches, "--num-batches", "a whole number"),

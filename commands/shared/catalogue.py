@@ -13,7 +13,9 @@ from pipesched.registry import Registry
 class Exit(IntEnum):
     """Exit codes of commands, which scripts may rely on.
 
-    0: done; 1: infeasible or invalid; 2: bad input; 3: nothing found in time; above 128: ended by a signal.
+    `DONE` (0); `NO` (1): infeasible or invalid; `BAD_INPUT` (2); `NOT_FOUND` (3): nothing found within a limit. Above
+    128 a signal ended the command: `INTERRUPTED` by Ctrl-C, `READER_GONE` as nobody reads standard output any more,
+    `TERMINATED`.
     """
 
     DONE = 0
@@ -26,7 +28,10 @@ class Exit(IntEnum):
 
 
 class Group(StrEnum):
-    """Groups of commands by purpose, in the order of the help text."""
+    """Groups of commands by purpose, in the order of the help text: `FIND`, `ASK`, `BEGIN`, `USE`, `OTHER`.
+
+    The value is the group's title there.
+    """
 
     FIND = "find the best schedule"
     ASK = "ask what if"

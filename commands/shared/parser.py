@@ -77,7 +77,8 @@ class _CommandParser(_Parser):
         """Parse as any parser does, but print what is left over and exit with code 2, so that the list returned is
         empty.
 
-        For an unknown option the message gives a hint: the nearest option, or that it is a key of the file.
+        For an unknown option the message gives a hint: the nearest option, or that it is a key of the file. The exit is
+        a `SystemExit`.
         """
         known, left = super().parse_known_args(args, namespace)
         unknown = [word.partition("=")[0] for word in left if word.startswith("-")]

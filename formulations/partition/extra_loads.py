@@ -60,7 +60,8 @@ class ExtraLoads:
 
     @property
     def by_position(self) -> tuple[list[Ticks], list[Ticks], list[Ticks]]:
-        """(`before`, `between`, `after`): for each, the ticks of every device."""
+        """Three lists of ticks by device: work of modules before the stages' passes, between forwards and backwards,
+        and after."""
         return self.before, self.between, self.after
 
     def load(self, device: int) -> Ticks:

@@ -136,7 +136,8 @@ class PartitionModel:
             self.cp.add(sum(self._layers_on(k)) >= self.plan.model.least_layers)
 
     def _layers_on(self, k: ChainPosition) -> list[Linear]:
-        """Return the number of layers of each run on stage k."""
+        """Return, for each run of equal consecutive layers of the model, how many of them are on stage k (a linear
+        expression)."""
         return [after - before for before, after in zip(self.begin[k], self.begin[k + 1], strict=True)]
 
     def _of_kind(self, k: ChainPosition, kind: LayerType) -> Linear:

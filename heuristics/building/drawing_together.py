@@ -73,7 +73,11 @@ def _needs(problem: Problem, p: Pass) -> Iterator[Pass]:
 
 
 class _AsTheyAre:
-    """A device's row whose weight passes keep their slots, with the number of live activations after each slot."""
+    """A device's row of passes by slot, to move its passes to earlier gaps; weight passes keep their slots.
+
+    `peak` returns the most live activations after any slot, `moved` moves one pass if no more than a given number stay
+    live.
+    """
 
     def __init__(self, row: Row) -> None:
         self._row = row
@@ -100,9 +104,11 @@ class _AsTheyAre:
 
 
 class _DisplacedWeights:
-    """A device's row without weight passes, with the numbers of waiting ones and live activations by slot.
+    """A device's row of passes by slot without weight passes, each of which is taken to run in the first gap after its
+    B.
 
-    Each weight pass is taken to run in the first gap after its B.
+    `peak` returns the most live activations after any slot, `moved` moves one pass if no more than a given number stay
+    live. By slot it has the numbers of waiting weight passes and of live activations after it.
     """
 
     def __init__(self, row: Row) -> None:
@@ -130,9 +136,11 @@ class _DisplacedWeights:
         return None
 
     def _follow(self, gap: TimeSlot, until: TimeSlot, cap: int) -> bool:
-        """Update the states after a move from slot `until` to `gap`; False if more than `cap` activations are live.
+        """Recompute the numbers of waiting weight passes and live activations after a move from slot `until` to the
+        earlier `gap`.
 
-        The states are then left as they were.
+        They are those after each slot from `gap` on, as far as they change. Returns False, and leaves all numbers as
+        they were, if more than `cap` activations are live after some slot.
         """
         found = list[tuple[int, int]]()
         for at, state in enumerate(self._after(gap), gap):

@@ -9,7 +9,10 @@ from pipesched.problem.quantities import Ticks
 
 
 class GrowingOrders:
-    """Orders built so far, with their times in ticks; all lists are indexed by device."""
+    """Orders built so far, with their times in ticks; all lists are indexed by device.
+
+    `put` appends a pass to a device's order, `value` returns the objective of the orders as they are.
+    """
 
     def __init__(self, devices: int) -> None:
         self.orders: list[list[Pass]] = [[] for _ in range(devices)]

@@ -25,8 +25,10 @@ Tasks = list[tuple[Task, TaskSpec]]
 
 
 class Weights(Enum):
-    """Position of the weight tasks of a pair of passes: each after the task that it waits for, or all after the
-    backward.
+    """Position of the weight tasks of a pair of passes, a forward and a backward that run together.
+
+    `AFTER_THEIR_TASK`: each as soon as the backward's task that it waits for has run. `LAST`: all after the backward,
+    while its gradient travels.
     """
 
     AFTER_THEIR_TASK = auto()  # as soon as the backward's task that they wait for has run
@@ -134,9 +136,10 @@ def _communication(problem: Problem, unit: Tasks) -> int:
 
 
 class _Events:
-    """Waits between two streams of one device: before each slot, the tasks of earlier slots that must have ended.
+    """Waits between two streams of one device, found slot by slot in the order of the device.
 
-    `limited`: True if tasks that take memory wait for memory that earlier slots free.
+    `before` gives those of a slot: for memory that earlier slots free (if `limited`), and for the end of the previous
+    pair's forward, where pairs end together. `after` records what later slots may wait for.
     """
 
     def __init__(self, problem: Problem, limited: bool) -> None:

@@ -35,7 +35,10 @@ V_ZB, V_TWO_THIRDS, V_HALF, V_MIN = (4, 2), (3, 1), (2, 1), (1, 1)
 
 
 def on_leg(devices: int, leg: Leg, device: int, microbatch: int) -> Pass:
-    """Return the pass (F or B) of a micro-batch on a device and leg; stages run down the devices and up again."""
+    """Return the pass (F or B) of a micro-batch on a device and leg; stages run down the devices and up again.
+
+    A leg is `F_DOWN` (0), `F_UP`, `B_DOWN` or `B_UP`; backwards go down the stages that forwards went up.
+    """
     stage = device if leg in (F_DOWN, B_UP) else 2 * devices - 1 - device
     return Pass(F if leg in (F_DOWN, F_UP) else B, stage, microbatch)
 

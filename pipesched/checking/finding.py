@@ -7,7 +7,11 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """The verdict on a lower bound."""
+    """The verdict on a lower bound: does its evidence prove it?
+
+    `VERIFIED`: it does. `TRUSTED`: the bound rests on an exhaustive search, which is not repeated. `NOT_VERIFIED`:
+    there is no evidence, or none that is understood. `REFUSED`: there is evidence, and it does not prove the bound.
+    """
 
     VERIFIED = "verified"  # the evidence proves it
     TRUSTED = "trusted"  # it rests on an exhaustive search, which is not repeated here

@@ -42,7 +42,7 @@ def period_stream_load(problem: Problem, evidence: OnStream) -> Fraction:
 def period_in_flight(problem: Problem, evidence: OnStage) -> Fraction:
     """Argument: memory admits K micro-batches to a stage, each for its round trip, so at most K start in that time.
 
-    Returns the bound in ticks.
+    Returns the bound in ticks. Raises `RefusedEvidenceError` for a stage that does not exist.
     """
     if not 0 <= evidence.stage < len(problem.stages):
         raise RefusedEvidenceError(f"there is no stage {evidence.stage}")
@@ -56,7 +56,7 @@ def period_memory(problem: Problem, evidence: OnDevice) -> Fraction:
     """Argument: memory times ticks of one micro-batch of each chain, from forward to backward, against the device's
     memory.
 
-    Returns the bound in ticks.
+    Returns the bound in ticks. Raises `RefusedEvidenceError` if that memory has no limit.
     """
     unit = _one_of_each_chain(problem)
     here = OneDevice(unit, evidence.device)

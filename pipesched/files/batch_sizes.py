@@ -32,6 +32,7 @@ def sizes_of(document: object, source: str) -> Sizes | None:
     """Return the list of micro-batch sizes in a problem or plan document; None where it lists none.
 
     `BadInput` where the document lists sizes without `batch`, under both keys, or with an entry that is no size.
+    `source` names the document in messages.
     """
     if not isinstance(document, Mapping):
         return None
@@ -57,7 +58,10 @@ class SizedDocument(NamedTuple):
 
 
 def with_each_size(document: Any, source: str) -> Sequence[SizedDocument]:
-    """Return one document for each micro-batch size listed, in the order of the list; the document alone if none is."""
+    """Return one document for each micro-batch size listed, in the order of the list; the document alone if none is.
+
+    `source` names the document in messages. `BadInput` for a wrong list.
+    """
     sizes = sizes_of(document, source)
     if sizes is None:
         return [SizedDocument(document, None)]

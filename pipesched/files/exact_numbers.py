@@ -58,7 +58,10 @@ _UNREADABLE = (ValueError, ArithmeticError, RecursionError)
 
 
 def _unreadable(source: str, error: Exception) -> BadInput:
-    """Return the error for well-formed text beyond Python's limits: nested too deep, or with a number too long."""
+    """Return the error for well-formed text beyond Python's limits: nested too deep, or with a number too long.
+
+    `source` names the text in the message.
+    """
     reason = str(error)
     if isinstance(error, RecursionError):
         reason = "found brackets or indents too deep; allowed: some hundred levels"
@@ -88,6 +91,7 @@ class _ExactLoader(yaml.SafeLoader):
         """Return the next YAML node; an error for a value that refers to itself, or more than `MOST_NODES` values.
 
         Values are counted with references expanded, before any is built, so that a small file cannot fill the memory.
+        None at the end of the text.
         """
         mark, before = self.peek_event().start_mark, self._nodes  # type: ignore[no-untyped-call]
         node = super().compose_node(parent, index)
@@ -148,7 +152,8 @@ _ExactLoader.add_implicit_resolver(
 def read_yaml(text: str, source: str, *, repeated_keys: bool = False) -> object:
     """Parse a YAML document with exact decimals; `BadInput` names the line of a syntax error.
 
-    A key given twice is refused, or with `repeated_keys` has the last of its values.
+    A key given twice is refused, or with `repeated_keys` has the last of its values. `source` names the text in
+    messages.
     """
     try:
         return yaml.load(text, Loader=_RepeatedKeysLoader if repeated_keys else _ExactLoader)
@@ -164,7 +169,11 @@ def read_yaml(text: str, source: str, *, repeated_keys: bool = False) -> object:
 
 
 def read_json(text: str, source: str) -> object:
-    """Parse a JSON document with exact decimals; `BadInput` names the line of a syntax error."""
+    """Parse a JSON document with exact decimals; `BadInput` names the line of a syntax error.
+
+    A key given twice is refused. `source` names the text in messages; numbers are int, or Decimal where they have a
+    point or an exponent.
+    """
 
     def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
         twice = [key for key, times in Counter(key for key, _ in pairs).items() if times > 1]

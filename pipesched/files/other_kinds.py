@@ -10,7 +10,10 @@ from pipesched.errors import BadInput
 
 
 class FileKind(Enum):
-    """A kind of file; its value is the description with the commands that read it."""
+    """A kind of file: `PROBLEM`, `PLAN`, `SCHEDULE`, `PLAN_ANSWER`, `STEPS` (measured), or `CONFIG` of a model.
+
+    Its value is the description for messages, with the commands that read it.
+    """
 
     PROBLEM = "a problem file, with times per stage (`pipesched solve` reads it)"
     PLAN = "a plan file, with layers (`pipesched plan` reads it)"

@@ -74,7 +74,8 @@ def read_state(path: str | Path, problem: Problem) -> tuple[Problem, State]:
 def state_from(document: object, problem: Problem, source: str = "state") -> tuple[Problem, State]:
     """Return the problem and the state that a dictionary with the keys of a state file describes.
 
-    `BadInput` for mistakes. The tick of the problem is made finer until the state's times are multiples of it.
+    `BadInput` for mistakes. The tick of the problem is made finer until the state's times are multiples of it. `source`
+    names the dictionary in messages.
     """
     try:
         _refuse(problem)

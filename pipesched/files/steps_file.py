@@ -113,7 +113,10 @@ def read_table(path: Path) -> StepsFile:
 
 
 def steps_from(document: object, source: str) -> StepsFile:
-    """Read measured steps from a dictionary with the file's keys; `BadInput` lists every mistake."""
+    """Read measured steps from a dictionary with the file's keys; `BadInput` lists every mistake.
+
+    `source` names the dictionary in messages.
+    """
     try:
         form, found, wrong = parse_model(StepsDocument, document, ("steps",))
     except BadInput as error:

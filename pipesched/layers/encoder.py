@@ -18,8 +18,11 @@ from pipesched.problem.quantities import DeviceId
 
 
 class EncoderPlacement(StrEnum):
-    """Placement of an encoder: the model's first device, a device of its own, cut over all devices, or a copy on
-    each."""
+    """Placement of an encoder on the devices of a pipeline.
+
+    `FIRST_STAGE`: with the model's first stage. `OWN_DEVICE`: a device of its own. `IN_THE_BUBBLES`: cut over all
+    devices. `REPLICATED`: a copy on each device. `FREE`: any of these, as is best.
+    """
 
     FIRST_STAGE = "first-stage"
     OWN_DEVICE = "own-device"

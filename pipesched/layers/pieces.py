@@ -22,7 +22,11 @@ _GRAIN = 256
 
 
 class Lengths(StrEnum):
-    """The rule for cutting a sequence: pieces of equal tokens, or of about equal time, so of ever fewer tokens."""
+    """The rule for cutting a sequence into pieces.
+
+    `EQUAL`: of equally many tokens. `EQUAL_TIME`: of about equal time, so of ever fewer tokens, as later ones attend to
+    more.
+    """
 
     EQUAL = "equal"
     EQUAL_TIME = "equal_time"

@@ -75,7 +75,10 @@ def choice_from_row(row: Sequence[Any]) -> Choice:
 
 
 class Decide(StrEnum):
-    """Who decides about recomputation: the search, or the user."""
+    """The decision about recomputation: `FREE` to the search, `NEVER` any, or `ALWAYS` all layers.
+
+    With `ALWAYS` every layer that has a recomputation mode is recomputed in its first one.
+    """
 
     FREE = "free"
     NEVER = "never"

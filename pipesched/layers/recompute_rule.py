@@ -27,7 +27,9 @@ ROLES = (Role.TRANSFORMER, Role.MTP)
 class RecomputeRule(StrEnum):
     """Rules by which runtimes select layers to recompute.
 
-    All but the first refer to mode `full`, and to no embedding or head.
+    `ANY`: any layers. `FIRST`: of each stage some of its first transformer layers. `SAME`: of each stage the same
+    number of first transformer layers; or the same modules of all layers that have them. `ALL`: all transformer and
+    multi-token prediction layers, or none. All but `ANY` refer to mode `full`, and to no embedding or head.
     """
 
     ANY = "any"
@@ -140,7 +142,10 @@ def _stage(layers: Sequence[LayerType], again: Sequence[Recomputed]) -> _Stage:
 
 
 def _not_selected(model: Model, stages: Sequence[_Stage]) -> str | None:
-    """Return a reason unless one list of modules describes the recomputation of all layers."""
+    """Return a reason unless one list of modules describes the recomputation of all layers.
+
+    None if one does.
+    """
     every = [one for stage in stages for one in zip(stage.names, (*stage.layers, *stage.mtp), strict=True)]
     if any(all(chosen.get(name) == mode for name, mode in every) for chosen in selections(model.kinds)):
         return None
@@ -157,7 +162,7 @@ def _not_all(stages: Sequence[_Stage], modes: Sequence[str]) -> str | None:
 def _not_first(stages: Sequence[_Stage]) -> str | None:
     """Return a reason unless the recomputed layers are the first of their stage.
 
-    Multi-token prediction layers count as last.
+    Multi-token prediction layers count as last. None if they are.
     """
     for at, stage in enumerate(stages):
         every = [mode is not None for mode in (*stage.layers, *stage.mtp)]

@@ -9,7 +9,10 @@ from pipesched.errors import BadInput
 
 
 class Role(Enum):
-    """The role of a layer: runtimes count transformer layers; the others have fixed places."""
+    """The role of a layer: `EMBEDDING`, `TRANSFORMER` layer, `MTP` (multi-token prediction) layer, or `HEAD`.
+
+    Runtimes count transformer layers; the others have fixed places.
+    """
 
     EMBEDDING = "embedding"
     TRANSFORMER = "transformer layer"

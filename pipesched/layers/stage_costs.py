@@ -71,7 +71,7 @@ def costs_of(model: Model, layers: Sequence[LayerType], recomputed: Sequence[Rec
     """Return the costs of a stage with these layers.
 
     A recomputed layer adds its time to B as well as to a full backward. While it waits for its W it holds as much as a
-    layer that was not recomputed.
+    layer that was not recomputed. Raises `ValueError` if more layers are recomputed than the stage has.
     """
     types = {layer.name: layer for layer in layers}
     available = Counter(layer.name for layer in layers)

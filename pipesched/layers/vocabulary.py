@@ -20,7 +20,10 @@ from pipesched.problem.quantities import DeviceId
 
 
 class Vocabulary(StrEnum):
-    """Placement of embedding and head: in the stage that has them, or split evenly over all devices."""
+    """Placement of embedding and head.
+
+    `ONE`: in the stage that has them. `SHARED`: split evenly over all devices. `FREE`: whichever of these is better.
+    """
 
     ONE = "one"
     SHARED = "shared"

@@ -16,9 +16,10 @@ _SAMPLES = 3  # passes beside a message, and as many without one: fewer tell not
 class Cause(StrEnum):
     """An effect that the model leaves out, to which additional time is attributed; the value is its key in JSON.
 
-    Of durations: the stage's usual time differs from the predicted one, messages slow passes down, a micro-batch's
-    usual time differs, or only this step's does (`JITTER`). Of starts: `TRANSFERS` took other times, `PAUSES` were made
-    between passes of a device, or the prediction had waited for another pass (`OTHER_PATH`).
+    Of durations: a stage's usual time differs from the predicted one (`STAGE_TIMES`), messages slow passes down
+    (`CONTENTION`), a micro-batch's usual time differs (`MICROBATCHES`), or only this step's does (`JITTER`). Of starts:
+    `TRANSFERS` took other times, `PAUSES` were made between passes of a device, or the prediction had waited for
+    another pass (`OTHER_PATH`).
     """
 
     STAGE_TIMES = "stage_times"

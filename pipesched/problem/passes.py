@@ -13,13 +13,15 @@ from pipesched.problem.quantities import MicrobatchId, StageId, TaskPart
 
 
 class PassKind(StrEnum):
-    """The kind of a pass: the computation, copy or collective that it runs.
+    """The kind of a pass: the computation, copy or collective that it runs; the value is its letter in names of passes.
 
     A backward runs either split (`B`, later `W`) or fused (`BW`): Zero Bubble, arXiv 2401.10241, section 1. Between
-    forward and backward an activation stays on the device, moves elsewhere and back (`O`, `L`), or is recomputed in one
-    of the modes that the stage lists (`R` the first, `Rb` the second, and so on). Passes that a stage runs for its
-    parameters have a number from 0 in place of a micro-batch: gatherings and drops in their order, reductions by bucket
-    or micro-batch, others 0.
+    forward (`F`) and backward an activation stays on the device, moves elsewhere and back (`OFFLOAD`, `RELOAD`), or is
+    recomputed in one of the modes that the stage lists (`RECOMPUTE` the first, `RECOMPUTE_B` the second, `RECOMPUTE_C`,
+    `RECOMPUTE_D`, `RECOMPUTE_E`, `RECOMPUTE_F`). Passes that a stage runs for its parameters have a number from 0 in
+    place of a micro-batch: gatherings (`UNSHARD`) and drops (`RESHARD`) of parameters in their order, reductions of
+    gradients (`REDUCE`) by bucket or micro-batch; the norm of all gradients (`NORM`) and the optimizer step (`STEP`)
+    have 0.
     """
 
     F = "F"  # forward

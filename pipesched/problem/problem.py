@@ -67,7 +67,10 @@ class Problem:
         return f"<Problem {self.name!r}: {where}, {microbatches_text(self)}, minimise {self.objective.name}>"
 
     def _repr_html_(self) -> str | None:
-        """Return a table of the problem's stages, for notebooks."""
+        """Return a table of the problem's stages, for notebooks.
+
+        None, which shows plain text, if no HTML is known for it.
+        """
         return html_of(self)
 
     @cached_property

@@ -73,7 +73,8 @@ def _known(document: object) -> Evidence:
 def _of_relaxed(document: dict[str, Any], form: str) -> OfRelaxed:
     """Read evidence about a relaxed problem: the fields of the relaxation, and the evidence of the argument.
 
-    `form` is the name of the relaxation's form; `UnknownForm` of the evidence within stays as such.
+    `form` is the name of the relaxation's form; `UnknownForm` of the evidence within stays as such. `BadInput` for
+    relaxations in another order than they are applied in, or with wrong numbers.
     """
     own = {name: value for name, value in document.items() if name not in ("kind", "evidence")}
     relaxation, inner = _with_fields(_RELAXATIONS[form], own), document.get("evidence")

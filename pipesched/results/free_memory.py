@@ -33,7 +33,10 @@ class MostFree:
         return self.value == self.bound
 
     def sentence(self, unit: str, what: str) -> str:
-        """Return a sentence on the free memory and its bound; `what` was searched for, a plan or a schedule."""
+        """Return a sentence on the free memory and its bound; `what` was searched for, a plan or a schedule.
+
+        `unit` is that of memory.
+        """
         each = "per layer with keys and values" if self.per_layer else "on every device"
         more = f"no {what} leaves more" + ("" if self.proved else f" than {plain(float(self.bound))}")
         return f"free memory: {plain(float(self.value))} {unit} {each} at least; {more}"

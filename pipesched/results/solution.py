@@ -22,7 +22,11 @@ from pipesched.schedule.timeline import Timeline
 
 
 class Status(StrEnum):
-    """The proof status of an answer."""
+    """The proof status of an answer.
+
+    `OPTIMAL`: the value is the lower bound. `FEASIBLE`: there is a schedule, and a better one may exist. `INFEASIBLE`:
+    it is proved that there is none. `UNKNOWN`: a limit passed with no schedule found.
+    """
 
     OPTIMAL = "optimal"  # value = lower bound
     FEASIBLE = "feasible"

@@ -56,7 +56,8 @@ def _own_group(microbatches: int, devices: int) -> int | None:
     """Return the size of groups of micro-batches that the order has by default, with groups as equal as possible,
     larger first.
 
-    None if Megatron does not accept it.
+    None if Megatron does not accept it. None also for fewer micro-batches than devices. A group is so many
+    micro-batches that a device runs on one chunk before the next.
     """
     number = microbatches // devices
     if not number:

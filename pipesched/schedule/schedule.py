@@ -56,7 +56,10 @@ class Schedule:
         return f"<Schedule {self.name!r}: {len(columns)} passes on {columns.devices} devices>"
 
     def _repr_html_(self) -> str | None:
-        """Return the orders as rows of passes, for notebooks."""
+        """Return the orders as rows of passes, for notebooks.
+
+        None, which shows plain text, if no HTML is known for it.
+        """
         return html_of(self)
 
     def __eq__(self, other: object) -> bool:

@@ -44,7 +44,10 @@ class Timeline:
         return f"<Timeline of {self.schedule.name!r} for {self.problem.name!r}: {len(self.schedule.columns)} passes>"
 
     def _repr_html_(self) -> str | None:
-        """Return the Gantt chart, for notebooks."""
+        """Return the Gantt chart, for notebooks.
+
+        None, which shows plain text, if no HTML is known for it.
+        """
         return html_of(self)
 
     @cached_property

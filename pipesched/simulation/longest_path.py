@@ -64,7 +64,7 @@ def earliest(
 def latest(at: Numbers, after: Numbers, lag: Numbers, ticks: Numbers, start: Numbers, sequence: Numbers) -> int:
     """Lower `start` to the latest starts that delay no later node; the other arguments are those of `earliest`.
 
-    `sequence` is as `earliest` has filled it.
+    `sequence` is as `earliest` has filled it. `ticks` and `lag` are in ticks; `start` is by node.
     """
     for place in range(len(sequence) - 1, -1, -1):
         node = sequence[place]

@@ -111,7 +111,8 @@ class Graph:
         """Return the place of each node in the order of its stream: as the schedule orders tasks, else in the order of
         rows.
 
-        The first entries are of each node's first stream, the others of further ones.
+        The first entries are of each node's first stream, the others of further ones. `BadInput` if an order of tasks
+        lacks one of its stream, or has one twice or of another stream.
         """
         if not schedule.task_orders:
             return np.arange(len(on))

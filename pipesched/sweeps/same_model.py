@@ -24,7 +24,8 @@ def with_same_model(document: Mapping[str, Any], changed: dict[str, Any]) -> Non
     """Give the stages of `changed` the layers of the stages of `document`, in place.
 
     Each chain has all layers. A list with one entry for each stage is in the order of the first chain; if there are
-    more stages than before, each is divided evenly, and if there are fewer, neighbours are summed.
+    more stages than before, each is divided evenly, and if there are fewer, neighbours are summed. `BadInput` for
+    passes made of tasks, a placement by list, or a number of stages that is no multiple or divisor.
     """
     before, after = _shape(document), _shape(changed)
     if before == after:

@@ -119,7 +119,10 @@ class Store:
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
-        """Context of one transaction, which is on disk as a whole or not at all. Another process may be writing too."""
+        """Context of one transaction, which is on disk as a whole or not at all. Another process may be writing too.
+
+        `BadInput` if the file cannot be written.
+        """
         database = self._database
         try:
             database.execute("BEGIN IMMEDIATE")

@@ -17,7 +17,11 @@ from pipesched.sweeps.outcome import Outcome, PublishedResult
 
 
 class State(StrEnum):
-    """The state of a cell: the statuses of a solution, and others."""
+    """The state of a cell of a sweep: the statuses of a solution, and others.
+
+    `OPTIMAL`, `FEASIBLE`, `INFEASIBLE`, `UNKNOWN` are those of `Status`. `REFUSED`: the cell's values do not go
+    together. `FAILED`: no answer was received; it is tried again next time. `WAITING`: not yet solved.
+    """
 
     OPTIMAL = "optimal"
     FEASIBLE = "feasible"

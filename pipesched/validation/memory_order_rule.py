@@ -111,7 +111,8 @@ def _first_above(
 
 
 class Units:
-    """Units of a memory and the passes that have them.
+    """Units of a memory and the passes that have them; `hand_out` gives a taking pass some, and moves those of others
+    for it.
 
     Sources of units are the freeing passes (`amounts`) and the memory free at first (`stock`). `given[t, g]` is True if
     the freeing pass g has certainly ended when the taking pass t starts.

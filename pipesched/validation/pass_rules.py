@@ -221,7 +221,8 @@ def for_microbatches(problem: Problem, number: Ticks | MemorySteps, microbatches
     """Return an array of `number`, ticks or memory, scaled for each of these micro-batches; the number itself if all
     are equal.
 
-    Nothing is rounded here and below: `rescale.with_microbatch_scale` made all products whole.
+    Nothing is rounded here and below: `rescale.with_microbatch_scale` made all products whole. `microbatches` are
+    numbers of micro-batches.
     """
     if not problem.walks.scale:
         return number

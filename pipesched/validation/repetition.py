@@ -35,7 +35,8 @@ class _Place(NamedTuple):
 class _Part:
     """The repeated part of every device's order, `copies` micro-batches of each chain long.
 
-    The slots of all devices are numbered consecutively.
+    The slots of all devices are numbered consecutively. `arcs` yields the precedences between slots, `place` the slot
+    of a pass, and `fits` is True if the part, repeated, never exceeds a device's memory.
     """
 
     def __init__(self, problem: Problem, parts: Sequence[Sequence[Slot]], copies: int) -> None:
@@ -126,7 +127,10 @@ class _Part:
 
 
 def repeats_every(problem: Problem, schedule: Schedule, period: Ticks) -> bool:
-    """Return True if a part of the order repeats with a micro-batch every `period` ticks; for plain passes only."""
+    """Return True if some part of the order, repeated for ever, runs a micro-batch every `period` ticks on average.
+
+    Only for problems whose passes are single tasks and whose micro-batches are equal; else False.
+    """
     if not problem.network.one_task_each or problem.walks.scale:
         return False
     chains = sum(bool(problem.microbatches_of[chain[0]]) for chain in problem.placement.chains)

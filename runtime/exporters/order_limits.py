@@ -45,7 +45,7 @@ def every_device_works(name: str, runtime: str, placement: Placement) -> None:
 
 
 def order_of(schedule: Schedule, stage: StageId, *kinds: PassKind) -> tuple[MicrobatchId, ...]:
-    """Return the micro-batches of one stage's passes of some kinds, in the order in which they run."""
+    """Return the micro-batches of one stage's passes of these `kinds`, in the order in which its device runs them."""
     return tuple(p.microbatch for p in schedule.passes() if p.stage == stage and p.kind in kinds)
 
 

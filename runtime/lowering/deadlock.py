@@ -22,9 +22,12 @@ from runtime.lowering.topological_order import in_order
 
 
 class Semantics(StrEnum):
-    """The condition under which a runtime's sends and receives complete.
+    """The condition under which a runtime's sends and receives complete; the value is its name in texts.
 
-    A program that runs to its end under rendezvous does so under the other two, which wait for less.
+    `RENDEZVOUS`: both ends block until the other end is there. `POSTED`: a transfer is posted and ends in its order,
+    one at a time for each pair of devices; a pass waits for the tensors it uses. `BUFFERED`: a send leaves its tensor
+    and goes on; a receive blocks until it is there. A program that runs to its end under rendezvous does so under the
+    other two, which wait for less.
     """
 
     # Both ends block until the other end is there: DeepSpeed's point-to-point calls, gloo's blocking ones.

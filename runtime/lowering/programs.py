@@ -32,14 +32,19 @@ from runtime.lowering.topological_order import in_order
 
 
 class Tensor(StrEnum):
-    """Tensors transferred: the output of a stage in forwards, the gradient of its input in backwards."""
+    """Tensors transferred: the output of a stage in forwards (`ACTIVATION`), the gradient of its input in backwards
+    (`GRADIENT`)."""
 
     ACTIVATION = "activation"
     GRADIENT = "gradient"
 
 
 class Receives(StrEnum):
-    """The position of a receive among its device's computes: as early, or as late as possible."""
+    """The position of a receive among its device's computes.
+
+    `EARLY`: as early as possible, so that the transfer overlaps a compute. `LATE`: after every compute that does not
+    use the tensor, for runtimes whose receive blocks, or keeps one tensor at a time.
+    """
 
     # Before the compute that runs while the tensor leaves: for runtimes whose receive is posted and waits for nothing,
     # so that the transfer overlaps that compute.

@@ -13,7 +13,11 @@ from runtime.megatron.call import Call
 
 
 class Forwards:
-    """The forwards of one call; `tokens` sums the token counts of the loss functions."""
+    """The forwards of one call of Megatron's forward-backward function; `run` runs that of a step and returns its
+    output.
+
+    `tokens` sums the token counts of the loss functions.
+    """
 
     def __init__(self, program: Program, call: Call) -> None:
         self._call, self._last_stage = call, program.last_stage

@@ -84,7 +84,10 @@ def hybrid_allocation() -> ModuleType | None:
 
 
 def _select_segments(program: Program, allocation: ModuleType) -> None:
-    """Make each chunk of a HybridModel built from now on take the segment of its own stage of the pattern."""
+    """Make each chunk of a HybridModel built from now on take the segment of its own stage of the pattern.
+
+    `ValueError` if the pattern has another number of segments than the schedule has stages.
+    """
 
     def segment(main_pattern: str, pp_group: Any, vp_stage: int | None, **_: Any) -> tuple[list[str], int]:
         stages = len(program.rank_of_stage)

@@ -13,7 +13,11 @@ from runtime.megatron.weight_gradients import computed_in_w
 
 
 class Reductions:
-    """Gradient reductions of one rank's chunks in one iteration; `close` restores everything, after an error too."""
+    """Gradient reductions of one rank's chunks in one iteration, which the last backward or weight pass of a chunk
+    starts.
+
+    `close` restores Megatron's settings, after an error too.
+    """
 
     def __init__(self, config: Any, chunks: list[Any], force_all_reduce: bool) -> None:
         self._chunks, self._force_all_reduce = chunks, force_all_reduce

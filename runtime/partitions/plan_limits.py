@@ -30,7 +30,10 @@ _RULES = {
 
 
 class MtpPlace(Enum):
-    """Stages on which multi-token prediction layers are allowed."""
+    """Stages on which a runtime allows multi-token prediction layers.
+
+    `ANYWHERE`; the `LAST_STAGE`; together on `ONE_STAGE` of the last chunk, not on device 0 (Megatron); `NOWHERE`.
+    """
 
     ANYWHERE = "anywhere"
     LAST_STAGE = "on the last stage"
@@ -158,7 +161,10 @@ def _devices(numbers: Sequence[int]) -> str:
 
 
 def _on_one_cluster(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanProblem, tuple[str, ...]]:
-    """Return `restricted` of a problem whose plans use all devices, as settings have it."""
+    """Return `restricted` of a problem whose plans use all devices, as settings have it.
+
+    `BadInput`, naming the runtime `name`, if settings cannot express the model.
+    """
     names = [layer.name for layer in plan.model.sequence]
     try:
         check_places(names)

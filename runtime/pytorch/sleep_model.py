@@ -94,7 +94,10 @@ class SleepingStage(nn.Module):
 
 
 def sleeping(stages: int, *, dtype: torch.dtype = torch.float64, seed: int = 0) -> PipelineModel:
-    """Return a chain of sleeping stages whose times are 0 until their `seconds` are set."""
+    """Return a chain of sleeping stages whose times are 0 until their `seconds` are set.
+
+    `seed` is that of their parameters.
+    """
     made: list[nn.Module] = [SleepingStage(number, number == 0).to(dtype) for number in range(stages)]
 
     def data(number: int) -> Tensor:

@@ -19,7 +19,12 @@ _Point = Any
 
 
 class Tracer:
-    """The passes of one step on one device, with the times of the method that runs each; waiting is not included."""
+    """Recorder of the passes of one step on one device, with the times of the method that runs each; waiting is not
+    included.
+
+    `watch` and `run` record passes, `begin` starts a step, and `finish` returns its passes with their starts and ends
+    in seconds.
+    """
 
     def __init__(self, device: torch.device, heartbeat: Heartbeat, microbatch_of: Callable[[int], int]) -> None:
         self._cuda = device.type == "cuda"

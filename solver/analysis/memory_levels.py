@@ -93,7 +93,11 @@ class _Device:
         self._levels = None if any(parts) else self._enumerated(counts)
 
     def _enumerated(self, counts: list[int]) -> list[MemorySteps] | None:
-        """Return all levels in ascending order; None if too many to list. `counts` are the micro-batches by stage."""
+        """Return all memory levels that some schedule can have on the device, in steps of memory, in ascending order.
+
+        They are sums of whole activations and of the parts kept until W, of at most `counts[n]` micro-batches on the
+        device's n-th stage. None if there are too many to list.
+        """
         levels = {0}
         for (whole, for_weight), count in zip(self._kinds, counts, strict=True):
             if (count + 1) * (count + 2) // 2 * len(levels) > 100 * _MOST_LEVELS:
@@ -107,13 +111,17 @@ class _Device:
         return sorted(levels)
 
     def at_most(self, amount: MemorySteps) -> MemorySteps:
-        """Return the highest level of the device up to `amount`, in steps of memory."""
+        """Return the highest memory level up to `amount` that some schedule can have on the device, in steps of
+        memory."""
         if self._levels is None:
             return min(amount // self._step * self._step, self.most)
         return self._levels[max(0, bisect_right(self._levels, amount) - 1)]
 
     def above(self, amount: MemorySteps) -> MemorySteps | None:
-        """Return the lowest level of the device above `amount`, in steps of memory; None if there is none."""
+        """Return the lowest memory level above `amount` that some schedule can have on the device, in steps of memory.
+
+        None if there is none.
+        """
         if self._levels is None:
             more = (amount // self._step + 1) * self._step
             return more if more <= self.most else None

@@ -105,7 +105,11 @@ def frontier(
 
 
 class _Sweep:
-    """Sweep over memory levels: the problem is solved at some, whose results form the Pareto front."""
+    """Sweep over memory levels: the problem is solved at some of them, and the results form the Pareto front of
+    `result`.
+
+    `ends` solves at the ends of the range, `between` inside it, and `curve` adds analytic bounds at many more levels.
+    """
 
     def __init__(
         self,

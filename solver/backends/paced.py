@@ -73,7 +73,7 @@ class Paced(Event):
 
     @property
     def at_once(self) -> Event:
-        """A stop event with the same value whose queries never wait, for other threads and deadlines."""
+        """A stop event for other threads and deadlines: it is set as this one is, but a query never pauses the work."""
         return _AtOnce(self)
 
     def _run(self) -> None:

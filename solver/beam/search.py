@@ -36,8 +36,11 @@ class BeamOrder(NamedTuple):
 
 
 class _Nodes(NamedTuple):
-    """Nodes of a layer as arrays: rows, hashes, ranks, and for each the layer and index of its parent and the move from
-    it."""
+    """Nodes of a layer as arrays with a row for each: the node itself and the hash (`keys`) of the steps it has run.
+
+    Then its rank, lower being better, the layer and index of its parent, and the move from it (step, gradient in a
+    block with it or -1, delay of weight passes).
+    """
 
     nodes: Numbers
     keys: Numbers
@@ -124,7 +127,10 @@ def best_order(
 
 
 def ended(run: Generator[Progress, None, BeamOrder | None]) -> BeamOrder | None:
-    """Run the generator of `best_order` to its end and return its result."""
+    """Run the generator of `best_order` to its end and return its result.
+
+    None if no order was found.
+    """
     while True:
         try:
             next(run)

@@ -93,6 +93,9 @@ def of_layers(measured: Model, unit: float, step: MeasuredStep, config: ModelCon
 
 
 def _times(model: Model, unit: float) -> dict[str, tuple[float, float]]:
-    """Return the seconds of a forward and a full backward, by the name of each layer type but the embedding."""
+    """Return the seconds of a forward and of a full backward of a layer, by name of each layer type but the embedding.
+
+    `unit` is the seconds in the model's unit of time.
+    """
     kinds = [kind for kind in model.kinds if role_of(kind.name) is not Role.EMBEDDING]
     return {kind.name: (float(kind.forward) * unit, float(kind.full_backward) * unit) for kind in kinds}

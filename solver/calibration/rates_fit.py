@@ -184,10 +184,12 @@ def _linear(
 def _likeliest(
     linear: _Linear, at: Numbers, start: Numbers, spreads: Numbers, names: Sequence[str], params: CalibrationParams
 ) -> tuple[Numbers, Numbers, float]:
-    """Return the log rates, their standard errors, and the scatter, by iteratively reweighted least squares.
+    """Return the log rates, their standard errors, and the scatter of durations, by iteratively reweighted least
+    squares.
 
-    `at` are the log rates of the linear model, `start` the prior ones, with standard deviations `spreads`. A time
-    counts 1 / sqrt(1 + (distance / scatter)²) of its weight, as in the loss soft-l1.
+    All arrays are by rate, in the order of `names`: `at` are the log rates at which `linear` was made, `start` the
+    prior ones, with standard deviations `spreads`. A measured duration counts 1 / sqrt(1 + (distance / scatter)²) of
+    its weight, as in the loss soft-l1. A rate that is a share stays between a least one and 1.
     """
     prior, scatter = np.diag(spreads**-2.0), params.scatter
     highest = np.array([0.0 if name in SHARES else np.inf for name in names])

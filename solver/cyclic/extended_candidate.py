@@ -97,6 +97,7 @@ def _extended(problem: Problem, known: Timeline, one: Cut, other: Cut, least: in
 
     The simulated schedule has at least `least` micro-batches, and as many more as make the number of missing ones a
     multiple of those that its steady part runs. None if it does not become steady, or that number is no such multiple.
+    `name` is that of the schedule.
     """
     round_ = (other.through - one.through) * len(problem.placement.chains)
     few = least + (problem.microbatches - least) % round_
@@ -136,7 +137,8 @@ def _steady(known: Timeline, one: Cut, other: Cut, trial: Problem, name: str) ->
 
     They recur if every pass of the last of them starts and ends a constant time after its counterpart some rounds
     before, over as many rounds as a dependency can reach back. None also if the schedule is not valid or deadlocks.
-    Rounds from which micro-batches were left out do not count as rounds: they belong to the passes that follow.
+    Rounds from which micro-batches were left out do not count as rounds: they belong to the passes that follow. `name`
+    is that of the schedule.
     """
     try:
         longer = repeated(known, one, other, trial)

@@ -36,7 +36,11 @@ _PARAMS = PeriodSearchParams()
 
 
 class Verdict(Enum):
-    """CP-SAT's answer about one length of the period: found, none (proved), or open when a limit is reached."""
+    """CP-SAT's answer about one length of the period.
+
+    `FOUND`: a pattern of so many copies is as short. `NONE`: it proved that none is. `OPEN`: a limit was reached
+    before.
+    """
 
     FOUND = "found"
     NONE = "none"  # no pattern of so many copies is as short
@@ -86,7 +90,11 @@ def best_pattern(
 
 class _Search:
     """Bisection of the length of a period, for each number of copies (micro-batches in it), in rounds of growing
-    effort."""
+    effort.
+
+    `run` makes the search, `offer` keeps a pattern if it is shorter than the best, and `done` is True when nothing is
+    left to try.
+    """
 
     def __init__(
         self, graph: BlockGraph, bound: Fraction, limits: Limits, stop: Event, on_progress: Callable[[Pattern], None]

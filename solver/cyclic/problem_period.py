@@ -251,7 +251,8 @@ def _of_tasks(pattern: Pattern, problem: Problem, first: int) -> Schedule:
     """Return the pattern unrolled where passes are several tasks: the orders of all streams, and the waits that memory
     needs.
 
-    `Disagreement` if the memory does not suffice.
+    `Disagreement` if the memory does not suffice. `first` is the micro-batch of the pattern as which the problem's
+    first one runs.
     """
     jobs = jobs_of(problem)
     orders = [
@@ -269,7 +270,8 @@ def _of_tasks(pattern: Pattern, problem: Problem, first: int) -> Schedule:
 def _tasks_in_order(pattern: Pattern, problem: Problem, first: int, device: int) -> list[tuple[int, int, Copy, Task]]:
     """Return the tasks that a device (or stream) of an unrolled pattern runs, in order.
 
-    Each entry has the number of the repetition, the place within it, the block's copy, and the task.
+    Each entry has the number of the repetition, the place within it, the block's copy, and the task. `first` is the
+    micro-batch of the pattern as which the problem's first one runs.
     """
     task_of = {block: task for task, block in pattern.graph.of_task.items()}
     timed: list[tuple[int, int, Copy, Task]] = []
@@ -289,7 +291,8 @@ def _tasks_in_order(pattern: Pattern, problem: Problem, first: int, device: int)
 def _slots(pattern: Pattern, problem: Problem, first: int, device: int) -> Iterator[Slot]:
     """Yield the slots of a device in an unrolled pattern, in order: one pass each, or an overlapped pair.
 
-    At the ends, a pass of an overlapped pair may run alone, as the other has no micro-batch.
+    At the ends, a pass of an overlapped pair may run alone, as the other has no micro-batch. `first` is the micro-batch
+    of the pattern as which the problem's first one runs.
     """
     partner = dict(pattern.overlapped)
     forward: tuple[int, Copy, Pass] | None = None

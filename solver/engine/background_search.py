@@ -12,7 +12,7 @@ from solver.engine.search import Search
 
 
 class BackgroundLocalSearch:
-    """A local search on all workers but one, in a thread, that can be paused and continued.
+    """A local search on all workers but one, in a thread, which `go_on` starts or continues and `pause` stops.
 
     It never runs with one worker, nor under a deterministic limit, since its results depend on the run time of others.
     """

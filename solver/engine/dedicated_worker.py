@@ -8,10 +8,11 @@ from solver.engine.search import DedicatedSubsolver, Search, Subsolver
 
 
 class DedicatedWorker:
-    """Thread of the engine's dedicated subsolver; the other subsolvers have one core less until it ends.
+    """A thread of its own for one subsolver of the engine, the dedicated one; the others have one core less until it
+    ends.
 
-    There is none (`subsolver` is None) with one core, nor under a deterministic limit, since its results depend on what
-    others find.
+    `begin` starts it, `wait` waits until it has ended, `close` ends the search first. There is none (`subsolver` is
+    None) with one core, nor under a deterministic limit, since its results depend on when others find what.
     """
 
     def __init__(self, search: Search) -> None:

@@ -171,7 +171,8 @@ def _less_memory(solution: Solution, seed: int, halt: IntArray) -> Solution:
 def _more_slack(solution: Solution, seed: int, halt: IntArray) -> Solution:
     """Return a solution of the same value with more slack, found by a walk with the solution's own peaks as capacities.
 
-    The solution itself is returned if the walk finds none. Setting `halt[0]` ends the walk.
+    The solution itself is returned if the walk finds none. Setting `halt[0]` ends the walk. `seed` is that of its
+    random numbers.
     """
     timeline, problem = solution.timeline, solution.problem
     assert timeline is not None

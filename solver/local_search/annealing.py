@@ -121,7 +121,7 @@ def annealed(
     The value is the longest time of a device d from `opening[d]` to its end. It and the temperatures of `how` are in
     the time of the units: ticks for passes, steps for jobs. Rows of `groups` are units that may change places together
     (`exchangeable`). `rows`, and `shop` where modes are open (`modes` is not None), are changed in place. Another
-    thread ends the run by setting `halt[0]`.
+    thread ends the run by setting `halt[0]`. `seed` is that of the random numbers.
     """
     count = len(rows.place)
     joined = (_NO_MODES, _NO_MODES) if modes is None else (modes.mate.copy(), modes.of[:, FUSED].copy())
@@ -136,7 +136,8 @@ def annealed(
 class Annealer:
     """Simulated annealing of the orders of one schedule's units; of `Operations` also of their modes.
 
-    It makes the arrays of the compiled search once, for any number of runs from different orders.
+    `run` returns the best schedule met from given orders, `search` its orders alone. The arrays of the compiled search
+    are made once, for any number of runs.
     """
 
     def __init__(self, units: Movable | Operations) -> None:
@@ -165,7 +166,8 @@ class Annealer:
         """Return the best schedule met in `moves` moves from `orders`, and its value; None in a deadlock.
 
         `openings[d]` is the time at which device d may start. It and the value are in the time of the units: ticks for
-        passes, steps for jobs. Setting `halt[0]` from another thread ends the run.
+        passes, steps for jobs. Setting `halt[0]` from another thread ends the run. `seed` is that of the random
+        numbers.
         """
         found = self.search(orders, openings, parameters, moves, seed, halt)
         return None if found is None else AnnealedSchedule(found[0], self._schedule(found[1]))

@@ -65,7 +65,11 @@ class FixedModes(Movable, Protocol):
 
 
 class EqualValueSearch:
-    """Annealing of the orders of one timeline; its full backwards, blocks and first starts on devices are kept."""
+    """Annealing of the orders of one timeline towards a second goal, with a limit on the value.
+
+    `for_memory` seeks less memory, `for_mean` a smaller mean under random durations. Full backwards, blocks and the
+    first starts of devices are kept.
+    """
 
     def __init__(self, timeline: Timeline, units: FixedModes) -> None:
         problem = timeline.problem
@@ -82,7 +86,8 @@ class EqualValueSearch:
         """Return the timeline met of least memory (device peaks divided by weights) and at most `most` ticks.
 
         None if the given timeline breaks that limit or a capacity, or the result's memory is not safe for every timing.
-        The walk makes `moves` moves, or ends early once another thread sets `halt[0]`.
+        The walk makes `moves` moves, or ends early once another thread sets `halt[0]`. `seed` is that of the random
+        numbers.
         """
         unit = max(self.problem.network.memory_in_flight, default=0) / max(1, *weights) or 1.0
         shares = np.array([1 / weights[d] if weights[d] else 1.0 for d in self.units.owner])
@@ -97,7 +102,7 @@ class EqualValueSearch:
 
         `temperatures` are the first and last, in mean durations of a unit. None if the given timeline breaks the limit
         or a capacity, or the result's memory is not safe for every timing. The walk makes `moves` moves, or ends early
-        once another thread sets `halt[0]`.
+        once another thread sets `halt[0]`. `seed` is that of the random numbers.
         """
         hot, cold = (temperature * self.annealer.mean for temperature in temperatures)
         goal = self._goal(self._samples(noise), -1 if most is None else most, np.ones(len(self.units.owner)))
@@ -115,7 +120,7 @@ class EqualValueSearch:
 
         `hot` and `cold` are the first and last temperature, in units of the goal; `filling` is the share of moves that
         bring a unit into an idle time; setting `halt[0]` ends the walk. None if the start breaks a limit, or the
-        result's memory is not safe for every timing.
+        result's memory is not safe for every timing. `seed` is that of the random numbers.
         """
         heat = Heat(max(hot, 1e-9), max(cold, 1e-12), EQUAL_VALUE.reach, filling)
         found, orders = self._settled(goal, heat, moves, seed, halt)
@@ -126,7 +131,8 @@ class EqualValueSearch:
         """Return the least energy met within `moves` moves and its orders; the energy is negative if the start breaks a
         limit.
 
-        Setting `halt[0]` ends the walk.
+        Setting `halt[0]` ends the walk. `seed` is that of the random numbers. The energy is what `goal` minimises:
+        memory, or the mean value under noise.
         """
         rows, n = self.annealer.rows(self.units.orders), len(self.units.tasks)
         best, opening = rows.order.copy(), self.units.scale * int64_array(self.openings)[self.units.owner]

@@ -158,7 +158,11 @@ class _Race(Generic[K]):
         one.take(found if one.plan is None else with_bounds_of(found, one.plan))
 
     def _still_wins(self, one: RaceEntry[K]) -> bool:
-        """True if the problem may still have the best plan; else the reason is recorded in `dropped`."""
+        """True if the problem may still have the best plan: it is neither solved to optimality nor dropped.
+
+        A problem whose bound reaches the best step known is dropped here, with the reason in `dropped`. False for all
+        once the user has stopped the search.
+        """
         if self._stop.is_set() or (one.plan is not None and one.plan.value == one.plan.lower_bound):
             return False
         best = min((other.step.total for other in self.entries if other.step is not None), default=None)

@@ -83,7 +83,7 @@ def pair(
     """Return the shortest order of tasks for a forward of one stage and a backward of another (or the same) stage.
 
     Nothing else runs, and memory is not limited. The backward may be split or full, whichever is shorter. Raises
-    `BadInput` where no device runs both stages.
+    `BadInput` where no device runs both stages. Raises `Disagreement` if CP-SAT contradicts the order found.
     """
     refuse_other("pair", problem, Problem, A_PROBLEM)
     limits, stop = limits_from("pair", limits, seconds), stop or Event()
@@ -108,7 +108,10 @@ def pair(
 def _searched(
     model: ExactModel, starts: dict[JobId, TimeSteps], least: Value, limits: Limits, stop: Event
 ) -> tuple[dict[JobId, TimeSteps], Value]:
-    """Return CP-SAT's best starts (steps by job), or `starts` if it has none, and its bound, at least `least` ticks."""
+    """Return CP-SAT's best starts (steps by job), or `starts` if it has none, and its bound, at least `least` ticks.
+
+    Raises `Disagreement` if CP-SAT finds no order at all.
+    """
     parameters = Parameters(
         limits.seconds, limits.deterministic, limits.seed, limits.workers, limits.gap, clauses_only=True
     )

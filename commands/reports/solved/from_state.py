@@ -37,7 +37,10 @@ _ALONE = {
 
 
 def run_from_state(args: Namespace, problem: Problem) -> Exit:
-    """Search the best continuation, print it, and write the answer, its picture and its order."""
+    """Search the best continuation, print it, and write the answer, its picture and its order.
+
+    `BadInput` for options that do not go with `--from-state`.
+    """
     for key, option in _ALONE.items():
         if getattr(args, key, None) not in (None, False):
             raise BadInput(f"found {option} with --from-state; allowed: one of them")

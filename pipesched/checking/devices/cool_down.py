@@ -26,7 +26,11 @@ _MOST_NUMBERS = 2_000
 
 
 def cool_down(problem: Problem, evidence: ReturnTo) -> Ticks:
-    """Return a lower bound, in ticks, of the makespan, or of the span of the other device."""
+    """Return a lower bound, in ticks, of the makespan, or of the span of the other device.
+
+    Raises `RefusedEvidenceError` if the device has stages of several chains or none, if passes may run in blocks, or if
+    memory has no room for a micro-batch.
+    """
     here = OneDevice(problem, evidence.device)
     if len(here.chains) != 1:
         raise RefusedEvidenceError(f"device {here.device} does not see exactly one chain of stages")
@@ -117,7 +121,10 @@ class _Other:
 
 def _left(here: OneDevice) -> Iterator[tuple[int, int, Ticks]]:
     """Yield the possible numbers of backwards left, on the first and on the last stage, with the most ticks of work
-    then left."""
+    then left.
+
+    Raises `RefusedEvidenceError` if there are too many.
+    """
     stages, numbers = [here.problem.stages[s] for s in here.stages], 0
     everything = here.count[here.stages[0]]
     for early in asking(range(1, everything + 1)):

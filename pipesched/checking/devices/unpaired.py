@@ -38,7 +38,12 @@ def unpaired_passes(problem: Problem, evidence: OnDevice) -> Fraction:
 
 
 def values_by_numbers(here: OneDevice) -> tuple[ModeNumbers, Table]:
-    """Return the possible pairs of numbers for a device, and a table with the bound in ticks for each pair."""
+    """Return the possible numbers of a device's passes outside of blocks and of split backwards, and a bound for each
+    pair.
+
+    The table has the lower bound in ticks on the objective, by number of passes outside of blocks (rows) and of split
+    backwards (columns).
+    """
     numbers = ModeNumbers(here)
     # Where no backward in full memory makes room by itself, memory is full at the first backward, or has room for one.
     frees = [here.problem.stages[s].weight is None or here.problem.stages[s].freed > 0 for s in here.stages]
@@ -55,8 +60,11 @@ def values_by_numbers(here: OneDevice) -> tuple[ModeNumbers, Table]:
 
 
 def _owners(here: OneDevice) -> list[DeviceId | None]:
-    """Return the devices that every chain passes before it reaches this device, and this device itself: a bound holds
-    for the span of each. None is among them."""
+    """Return the devices whose span the device's bound also bounds: itself, and those that every chain passes before
+    it.
+
+    Never None, which stands for the makespan elsewhere.
+    """
     device_of, found = here.problem.placement.stage_device, set[int]()
     for number, stages in enumerate(here.chains):
         chain = next(chain for chain in here.problem.placement.chains if stages[0] in chain)
@@ -125,7 +133,7 @@ class ModeNumbers:
         """Return an array whose entry n is the largest (or least) sum of `value`, given by stage, over n passes of the
         device.
 
-        The passes are of different micro-batches or stages.
+        The passes are of different micro-batches or stages. `most`: the largest sum, else the least.
         """
         each = sorted((value[s] for s in self.stages for _ in range(self.here.count[s])), reverse=most)
         return np.array([0, *accumulate(each)], np.int64)

@@ -45,7 +45,10 @@ _MAX_THRESHOLD = 2**50
 
 def activation_mode_diagram(problem: Problem, evidence: Diagram) -> Ticks:
     """Return the least end, in ticks, of all orders that end before the threshold `evidence.below`, or else that
-    threshold."""
+    threshold.
+
+    Raises `NotCoveredError` for problems with overlapped blocks.
+    """
     require_covered(problem, _KNOWN)
     if problem.overlaps:
         raise NotCoveredError("the check does not cover offload and recomputation with overlapped blocks")
@@ -55,7 +58,8 @@ def activation_mode_diagram(problem: Problem, evidence: Diagram) -> Ticks:
 
 
 def _require(problem: Problem, evidence: Diagram) -> None:
-    """Raise an error unless the evidence is of a diagram with activation modes that bounds the problem's objective."""
+    """Raise `RefusedEvidenceError` unless the evidence is of a diagram with activation modes that bounds the
+    objective."""
     where, stages, device, threshold = problem.placement, evidence.stages, evidence.device, evidence.below
     makespan = problem.objective.from_zero
     kept = [chain for chain in where.chains if set(chain) & set(stages)]
@@ -82,7 +86,11 @@ def _require(problem: Problem, evidence: Diagram) -> None:
 
 
 class ActivationModes:
-    """The `StateModel` of orders of the modelled stages' steps; the layer of a state is the number of steps run."""
+    """The `StateModel` of orders of the modelled stages' steps with their modes of activations; see there for its
+    methods.
+
+    The layer of a state is the number of steps run; labels are rows of times in ticks.
+    """
 
     def __init__(self, orders: Orders) -> None:
         self._orders, self.first, self.last = orders, orders.first, orders.last
@@ -115,7 +123,8 @@ class ActivationModes:
 
 
 class _Left:
-    """The work that a state leaves on each device, for lower bounds of an order's end."""
+    """The work that a state leaves on each device, in ticks; `least_end` bounds the end of all orders that go on from
+    it."""
 
     def __init__(self, orders: Orders, state: State) -> None:
         self._orders = orders

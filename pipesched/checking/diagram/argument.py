@@ -39,7 +39,8 @@ _MAX_LABELS, _MAX_THRESHOLD = 1024, 2**50
 def decision_diagram(problem: Problem, evidence: Diagram, stage_of: tuple[StageId, ...] | None = None) -> Ticks:
     """Return the least end, in ticks, of the orders of the evidence's stages, or the threshold `below` if that is less.
 
-    Where stages are tasks, `stage_of` gives for each the number of the stage that its tasks belong to.
+    Where stages are tasks, `stage_of` gives for each the number of the stage that its tasks belong to. Raises
+    `RefusedEvidenceError` if the evidence does not fit the problem.
     """
     from pipesched.checking.diagram.chain_steps import ChainSteps
     from pipesched.checking.diagram.completion import completions, reachable

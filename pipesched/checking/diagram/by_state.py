@@ -56,7 +56,10 @@ class ByState(Generic[State]):
 
     def successors(self, layer: Layer, done: int, threshold: Ticks) -> Iterator[Successors]:
         """Yield the labels reached from a layer by all moves, in groups of many labels; `done` is the number of the
-        layer."""
+        layer.
+
+        Those of orders that end at `threshold` ticks or later are left out.
+        """
         ahead, tried, end = dict[int, tuple[list[int], list[Label]]](), 0, None
         rows = list(map(tuple, layer.labels.tolist()))
         at = layer.at.tolist()
@@ -77,10 +80,16 @@ class ByState(Generic[State]):
         yield Successors(_arrays(ahead), tried, end)
 
     def admitted(self, found: Layer, order: Numbers, done: int, threshold: Ticks) -> None:
-        """Return None: there are no completion bounds, since the model itself omits orders that end late."""
+        """Return None: there are no completion bounds, since the model itself omits orders that end late.
+
+        All arguments are those of `Model.admitted`.
+        """
 
     def repeated(self, layer: Layer, done: int) -> tuple[Layer, int]:  # noqa: ARG002 - as a model is asked
-        """Return the layer unchanged: no layers are skipped."""
+        """Return the layer unchanged: no layers are skipped.
+
+        The second value is therefore 0.
+        """
         return layer, 0
 
     def _number(self, state: State) -> int:

@@ -42,7 +42,10 @@ class ChainSteps:
 
     def successors(self, layer: Layer, done: int, threshold: int) -> Iterator[Successors]:
         """Yield the labels of a layer after each single step, and then after each block, as far as they end before
-        `threshold`."""
+        `threshold`.
+
+        `done` is the number of steps run before the layer.
+        """
         run = runs_of(layer.keys, done, self._steps)
         moves = moves_from(layer.keys, run, self._steps)
         blocks = moves[:, 2] >= 0
@@ -56,7 +59,8 @@ class ChainSteps:
         """Return an array with True for each label of which every smaller diagram has a completion that ends before the
         threshold.
 
-        None without smaller diagrams.
+        None without smaller diagrams. The labels of state n in `found` are `found.labels[order[found.at[n]:found.at[n +
+        1]]]`; the result is by row of these labels. `done` is the number of steps run.
         """
         if not self._bounds:
             return None
@@ -70,7 +74,7 @@ class ChainSteps:
         none).
 
         In a round every step runs once. Rounds are skipped for a single chain without completion bounds, once enough of
-        them are known.
+        them are known. `done` is the number of steps run before the layer.
         """
         size = len(self._steps.ticks)
         if not self._repeats or done % size or len(self._rounds) == _ROUNDS:
@@ -121,7 +125,8 @@ def _repeated(rounds: list[Layer], done: int, steps: Steps) -> tuple[int, int]:
     """Return the number of rounds to skip, and the ticks by which all times are later after them.
 
     Moves are monotone in times. So if all labels of each state are later by some time than labels that the state had
-    some rounds before, they are later by the same time again after as many further rounds.
+    some rounds before, they are later by the same time again after as many further rounds. `rounds` are the layers
+    after each round so far; `done` is the number of steps run. (0, 0) if nothing repeats.
     """
     best, most = (Fraction(0), 0, 0, 0), int(steps.number[0] - done // len(steps.ticks) - steps.admitted[0] - 1)
     run = runs_of(rounds[-1].keys, done, steps)
@@ -135,7 +140,9 @@ def _repeated(rounds: list[Layer], done: int, steps: Steps) -> tuple[int, int]:
 def _later(before: Layer, after: Layer, in_flight: Numbers, columns: int) -> int:
     """Return the least ticks by which each label of `after` is later than some label of the same state in `before`.
 
-    0 if a state had none. Only times of micro-batches under way and of devices count.
+    0 if a state had none. Only times of micro-batches under way and of devices count. `in_flight` is by state of
+    `after` the number of micro-batches under way, whose times are the first columns of a label; times of devices are
+    those from `columns` on.
     """
     found = list[int]()
     for n, key in enumerate(after.keys):

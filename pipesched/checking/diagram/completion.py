@@ -48,7 +48,8 @@ def completions(walk: Walk, layers: Sequence[Layer], rows: int = 1, threshold: i
     """Return for each layer the completion bounds of its states from which an order can end, in rows.
 
     A row has the least remaining ticks after each time of a label. `rows` is the most kept for each state. Where layers
-    have labels, rows are omitted with which every label ends at `threshold` or later.
+    have labels, rows are omitted with which every label ends at `threshold` or later. Raises `NotCoveredError` if
+    numbers are too large or orders too many.
     """
     steps, left = walk.steps, _MOST_NUMBERS
     if walk.longest + max(0, int(steps.tail.max())) >= FOREVER:

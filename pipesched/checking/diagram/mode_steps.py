@@ -108,8 +108,11 @@ class Move(NamedTuple):
 
 
 class Orders:
-    """All orders of the modelled stages' steps: the layout of states and labels, and the moves possible in each
-    state."""
+    """All orders of the modelled stages' steps: the layout of states and labels, and the moves possible in each state.
+
+    `moves` yields the moves of a state, `begin` returns the first label, and `cuts` where the groups of a label's times
+    begin.
+    """
 
     def __init__(self, problem: Problem, stages: tuple[StageId, ...], owner: DeviceId | None) -> None:
         where, plain = problem.placement, least_times(problem.keeping_activations())
@@ -290,9 +293,10 @@ class Orders:
                 yield Move(mode, phase, new, self._pending_weights(device, more + memory_of_running), later=later)
 
     def _state_after(self, state: State, device: int | None, *changes: tuple[int, int]) -> State:
-        """Return the state with entries changed.
+        """Return the state with some entries changed; `changes` are (index of an entry, number to add).
 
-        With `device`, the change is a step of its compute stream, and the entry for the step that ran there is reset.
+        With `device`, a step of its compute stream has run: its entry for the stage whose gradient it runs is reset to
+        0. Changes of a device's entry that need not be known are left out.
         """
         new = list(state)
         if device is not None:

@@ -22,7 +22,8 @@ def moves_from(keys: Numbers, run: Numbers, steps: Steps) -> Numbers:
 
     A row has the number of the state, a step, and the gradient in a block with it, or -1; then the ticks of weight work
     that may be pending, 1 if the order is over, the key of the next state, and the time after the last step of a
-    micro-batch that ends its chain.
+    micro-batch that ends its chain. `keys` are the states' keys, `run` has by state and step how often the step has
+    run. Rows are sorted by state.
     """
     may, of_owner = _admissible_weights(run, steps), steps.device == steps.owner
     alone = np.argwhere(may > _NO)
@@ -46,7 +47,8 @@ def _admissible_weights(run: Numbers, steps: Steps) -> Numbers:
 
     It is as much as memory has room for, plus that of gradients whose own memory is still in use as their activation. A
     forward that leaves no memory for earlier micro-batches leads nowhere: activations of a chain's micro-batches after
-    the first one with forwards left on the device stay in memory until that one's gradient.
+    the first one with forwards left on the device stay in memory until that one's gradient. `run` has by state and step
+    how often the step has run.
     """
     ahead, turn = np.roll(run, 1, axis=1), np.arange(run.shape[1])
     begins = np.minimum(steps.number, run[:, steps.last] + steps.admitted)

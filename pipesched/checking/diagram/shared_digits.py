@@ -50,7 +50,10 @@ def weights_in_digits(crowds: Numbers, steps: int) -> Numbers:
 
 
 def crowds_of(keys: Numbers, crowds: Numbers, steps: int) -> Numbers:
-    """Return by key and step, of the first `steps`, the number of micro-batches that have last run it."""
+    """Return by key and step, of the first `steps`, the number of micro-batches that have last run it.
+
+    `crowds` has by value of a digit these numbers for the steps that share it (`Steps.crowds`).
+    """
     parts, left = list[Numbers](), keys
     for _ in range(-(-steps // crowds.shape[1])):
         parts.append(crowds[left % len(crowds)])

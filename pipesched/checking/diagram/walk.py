@@ -90,7 +90,8 @@ def walk_along(
     """Return the steps along these stages; devices are numbered in the order of their first stage.
 
     `owner` is the device whose span is bounded, None for the makespan. With `stage_of` each stage is some tasks of the
-    stage of that number, whose weight tasks hold its memory together.
+    stage of that number, whose weight tasks hold its memory together. Raises `NotCoveredError` if numbers are too
+    large.
     """
     where, all_stages = problem.placement, problem.stages
     every, back, start, ends, first, last, number, admitted, column, tail = _step_rows(problem, stages, owner)
@@ -155,6 +156,7 @@ def _step_rows(problem: Problem, stages: tuple[StageId, ...], owner: DeviceId | 
 
     The rows are: stage, 1 for a gradient and 0 for a forward, earliest start, earliest end; then the chain's first
     step, last step, number of micro-batches, number admitted at once, first column of times; and the `tail` of `Steps`.
+    Raises `RefusedEvidenceError` if memory admits no micro-batch to a chain.
     """
     times, found, columns = least_times(problem), list[tuple[int, ...]](), 0
     for chain in problem.placement.chains:

@@ -25,7 +25,11 @@ _KNOWN = frozenset(("offload", "recompute", "may_keep", "hosts", "shared_streams
 
 
 def memory_and_copies(problem: Problem, evidence: ResourceWeights) -> Fraction:
-    """Return the bound, in ticks: the weighted mean of the device's resources, each activation in its cheapest mode."""
+    """Return the bound, in ticks: the weighted mean of the device's resources, each activation in its cheapest mode.
+
+    Raises `NotCoveredError` for problems with overlapped blocks, and `RefusedEvidenceError` if a resource has no weight
+    or one below 0, or all are 0.
+    """
     require_covered(problem, _KNOWN)
     if problem.overlaps:
         raise NotCoveredError("the check does not cover offload and recomputation with overlapped blocks")
@@ -44,7 +48,8 @@ def memory_and_copies(problem: Problem, evidence: ResourceWeights) -> Fraction:
 class _Resources:
     """The resources of a device: its compute stream, its memory, and the other streams that copy.
 
-    `fixed` is the fixed need of each resource in ticks, without that of the activations.
+    `fixed` is the fixed need of each resource in ticks, without that of the activations; `needs` returns that of one
+    activation. Need of memory is memory times ticks divided by the device's memory.
     """
 
     def __init__(self, problem: Problem, device: DeviceId) -> None:

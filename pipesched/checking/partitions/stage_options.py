@@ -46,7 +46,11 @@ class Options(NamedTuple):
 
 
 class Costs:
-    """Costs of a plan's layers, without pieces, parameters or additions; memory in units of `step`."""
+    """Costs of a plan's layers as prefix sums over the cuts between them, without pieces, parameters or additions.
+
+    A cut is a number of layers before it. Times are in ticks, memory in units of `step`. `options` returns every
+    possible stage on a device.
+    """
 
     def __init__(self, plan: PlanProblem, step: Fraction) -> None:
         self.plan, self.step, self.cuts = plan, step, plan.model.cuts

@@ -13,7 +13,10 @@ HARMLESS = frozenset({"tasks", "transfer_stream", "offload", "recompute", "may_k
 
 
 def stream_load(problem: Problem, evidence: OnStream) -> Ticks:
-    """Return the ticks of all tasks on a stream, each backward in the mode that uses the stream less."""
+    """Return the ticks of all tasks on a stream, each backward in the mode that uses the stream less.
+
+    Raises `RefusedEvidenceError` for a device that does not exist, or if passes may run in blocks.
+    """
     if not 0 <= evidence.device < problem.devices:
         raise RefusedEvidenceError(f"there is no device {evidence.device}")
     if problem.overlaps:

@@ -21,8 +21,11 @@ from pipesched.results.evidence import MemoryOfDevice
 
 
 def memory_of_tasks(problem: Problem, evidence: MemoryOfDevice) -> Fraction:
-    """Return the bound, in ticks: the shortest path to the device, the time its memory is needed for, the path from
-    it."""
+    """Return the bound, in ticks: the shortest path to the device, the time its memory is needed for, the path from it.
+
+    Raises `RefusedEvidenceError` if the device has no memory for an activation, or may need memory outside of the time
+    that counts.
+    """
     device, owner = evidence.device, evidence.owner
     room, problem = limited_room(problem, device), split_and_checked(problem, evidence)
     stages = [problem.stages[stage] for stage in problem.placement.stages_of[device]]

@@ -32,7 +32,8 @@ OfOwner = OfTasks | MemoryOfDevice
 def stream_tasks(problem: Problem, evidence: StreamTasks) -> Fraction:
     """Return the bound, in ticks: the evidence's head and tail, and between them the work of some tasks of a stream.
 
-    These are the tasks that begin no sooner than the head, and after whose end at least the tail remains.
+    These are the tasks that begin no sooner than the head, and after whose end at least the tail remains. Raises
+    `RefusedEvidenceError` if there are none.
     """
     problem = split_and_checked(problem, evidence)
     between = TasksBetween(_of_all_chains(problem), evidence)
@@ -60,7 +61,10 @@ class TasksBetween:
 
     def inside(self, node: Node) -> int:
         """Return the number of micro-batches whose run of a task begins no sooner than the head and leaves at least the
-        tail."""
+        tail.
+
+        0 if no path leads to the task or from it.
+        """
         head, tail = self.heads[node], self.tails[node]
         if head is None or tail is None:
             return 0

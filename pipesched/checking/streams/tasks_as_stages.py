@@ -117,7 +117,10 @@ def _waits(weight: TaskSpec, backward: TaskPart | None) -> bool:
 
 
 def _tasks(stage: Stage, kind: object) -> tuple[TaskSpec, ...]:
-    """Return the tasks of F, of W, or of the backward in the mode in which rows number them."""
+    """Return the tasks of F, of W, or of the backward in the mode in which rows number them.
+
+    `kind` is F, W, or anything else for the backward.
+    """
     return stage.tasks_of(F if kind is F else W if kind is W else BW if stage.weight is None else B)
 
 

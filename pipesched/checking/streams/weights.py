@@ -22,7 +22,11 @@ from pipesched.results.evidence import StreamWeights
 
 
 def stream_weights(problem: Problem, evidence: StreamWeights) -> Fraction:
-    """Return the bound, in ticks: the head, the stream's work that must run before the tail, and the tail."""
+    """Return the bound, in ticks: the head, the stream's work that must run before the tail, and the tail.
+
+    Raises `NotCoveredError` where backwards are not split, and `RefusedEvidenceError` if no work must run before the
+    tail.
+    """
     stages = tuple(replace(stage, offload=None, recompute=(), may_keep=True) for stage in problem.stages)
     problem = replace(problem, stages=stages, resources=replace(problem.resources, hosts=(), shared_streams=()))
     require_covered(problem, KNOWN)
@@ -55,8 +59,8 @@ def stream_weights(problem: Problem, evidence: StreamWeights) -> Fraction:
 
 
 def _number_within(between: TasksBetween, stage: StageId, weights: Sequence[Node], count: int) -> int:
-    """Return the number of a stage's weight passes that begin no sooner than the head, after backwards that end by the
-    tail.
+    """Return the number of a stage's weight passes that begin at `between.head` or later, and whose backwards end by
+    its tail.
 
     The stage has `count` micro-batches; `weights` are the tasks of its W.
     """

@@ -350,7 +350,7 @@ def _section(problem: Problem, module: Module, write: Callable[[Problem], dict[s
 def _sends(document: Mapping[str, Any]) -> bool:
     """Return True if transfers occupy a stream and passes are single tasks.
 
-    Other pairs exclude passes of several tasks.
+    Other pairs exclude passes of several tasks. `document` is that of a problem file.
     """
     return at(document, "times.transfer.on") is not None and document.get("tasks") is None
 

@@ -259,7 +259,10 @@ def _recompute(problem: Problem) -> list[dict[str, object]]:
 
 
 def _mistakes(form: ProblemForm, stages: int | None, wrong: WrongPaths) -> Iterator[str]:
-    """Yield a line for each broken rule of `offload`, `recompute` and `decide`; nothing if one has wrong values."""
+    """Yield a line for each broken rule of `offload`, `recompute` and `decide`; nothing if one has wrong values.
+
+    `stages` is the number of stages, None if not known.
+    """
     section = form.memory
     if section is None or any(
         path.startswith(("memory.offload", "memory.recompute", "memory.decide")) for path in wrong

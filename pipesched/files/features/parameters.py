@@ -158,7 +158,10 @@ def _gathers(section: ParametersSection, stages: int | None) -> Iterator[str]:
 
 
 def _mistakes(form: ProblemForm, stages: int | None, wrong: WrongPaths) -> Iterator[str]:
-    """Yield a line for each broken rule, except of keys already known as wrong."""
+    """Yield a line for each broken rule, except of keys already known as wrong.
+
+    `stages` is the number of stages, None if not known.
+    """
     section = form.parameters
     if section is None:
         return

@@ -45,7 +45,8 @@ class UntilEndKeys(Section):
 
 
 class _Amounts:
-    """Conversion and checks of one section of amounts by kind of pass: `workspace` or `until_end`.
+    """Conversion and checks of one section of amounts by kind of pass: `workspace` or `until_end`; `feature` makes the
+    feature.
 
     The key in the file's section `memory` is also the name of the field of `Stage`.
     """

@@ -6,7 +6,11 @@ from enum import Enum
 
 
 class QuantityKind(Enum):
-    """The kind of quantity of a key; the value is the text for messages that says what units it may have."""
+    """The kind of quantity of a key; the value is the text for messages that says what units it may have.
+
+    `TIME`, `MEMORY` and `SHARE` have their own units only. `PART` is an amount of memory or a share of the activation,
+    `SHARE_OF_MEMORY` a share of memory or an amount of it.
+    """
 
     TIME = "a time such as 300 us"
     MEMORY = "an amount of memory such as 1.5 GiB"

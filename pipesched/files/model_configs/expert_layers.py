@@ -41,6 +41,7 @@ def expert_layers(keys: Keys, config: Mapping[str, Any], first: int, layers: int
     """Return the number of leading dense layers and the period of expert layers in a Hugging Face configuration.
 
     `first` is the first layer with experts where the configuration does not say. `BadInput` for another pattern.
+    `layers` is the number of transformer layers, `source` names the configuration in messages.
     """
     if layers > MOST_LAYERS:
         raise BadInput(f"{source}: number of layers: found {layers}; allowed: up to {MOST_LAYERS}")

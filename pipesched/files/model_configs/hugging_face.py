@@ -75,7 +75,10 @@ _HEADS, _HIDDEN = ("num_attention_heads", "n_head"), ("hidden_size", "n_embd", "
 
 
 def from_hugging_face(document: Mapping[str, Any], source: str) -> ModelConfig:
-    """Return the model of a `config.json`; `BadInput` for an unsupported kind of model or missing keys."""
+    """Return the model of a `config.json`; `BadInput` for an unsupported kind of model or missing keys.
+
+    `document` is its content, `source` its name in messages.
+    """
     notes = []
     config, kind = document, document.get("model_type")
     if isinstance(document.get("text_config"), Mapping):
@@ -120,7 +123,10 @@ def from_hugging_face(document: Mapping[str, Any], source: str) -> ModelConfig:
 
 
 def _family(kind: object, source: str) -> _Family:
-    """Return the defaults of a `model_type`; `BadInput`, with the reason if known, for one that is not supported."""
+    """Return the defaults of a `model_type`; `BadInput`, with the reason if known, for one that is not supported.
+
+    `kind` is the value of that key, `source` names the configuration in messages.
+    """
     name = str(kind)
     if name in FAMILIES:
         return FAMILIES[name]
@@ -162,7 +168,10 @@ def _experts(keys: Keys, family: _Family, source: str) -> dict[str, int]:
 
 
 def _refuse_linear_attention(keys: Keys, source: str) -> None:
-    """Raise `BadInput` for layers that do not cost what attention does: linear attention, state spaces, recurrence."""
+    """Raise `BadInput` for layers that do not cost what attention does: linear attention, state spaces, recurrence.
+
+    `source` names the configuration in messages.
+    """
     types = {*map(str, keys.listed("layer_types"))} - {"full_attention", "sliding_attention", "chunked_attention"}
     if types:
         found = ", ".join(sorted(types))

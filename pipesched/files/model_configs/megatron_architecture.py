@@ -105,7 +105,8 @@ _WITHOUT_COST = re.compile(
 def check_architecture(values: Mapping[str, Any], source: str) -> tuple[str, ...]:
     """Return a note for each argument that is left out of the model.
 
-    `BadInput` for arguments that no plan can express.
+    `BadInput` for arguments that no plan can express. `values` are the arguments by name, `source` names them in
+    messages.
     """
     pattern = bool(values.get("hybrid_layer_pattern") or values.get("hybrid_override_pattern"))
     # A hybrid model's layers are those of its pattern, whatever these say.
@@ -145,7 +146,8 @@ def transformer_layers(pattern: str, source: str, name: str) -> tuple[int, int, 
 
     The pattern must be that of a transformer: each layer an attention (`*`, latent `+`, sparse `D`), then an MLP `-` or
     experts `E`; after each `/` a multi-token prediction layer. Bars between stages are ignored, since the plan decides
-    them. `BadInput` for any other pattern.
+    them. `BadInput` for any other pattern. `name` is the argument that gives the pattern, `source` the file, for
+    messages.
     """
     main, *mtp = pattern.strip().strip("'\"").split("/")
     letters = main.replace("|", "")

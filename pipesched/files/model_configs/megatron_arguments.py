@@ -87,6 +87,7 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
     """Return the model and training settings that Megatron's arguments describe.
 
     `BadInput` for arguments that change layers beyond the keys of `model`; other parts left out are in `notes`.
+    `values` are the arguments by name, `source` names them in messages.
     """
     notes = list(check_architecture(values, source))
     keys = Keys(source, values)
@@ -146,7 +147,8 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
 def _vocabulary(keys: Keys, values: Mapping[str, Any], source: str, notes: list[str]) -> int:
     """Return the size of the vocabulary in tokens: padded size, `vocab_size`, or that of a known tokenizer, padded.
 
-    Padding is Megatron's. An assumed tokenizer size is added to `notes`; an unknown one is a mistake.
+    Padding is Megatron's. An assumed tokenizer size is added to `notes`; an unknown one is a mistake. `values` are the
+    arguments by name, `source` names them in messages.
     """
     known = keys.optional("padded_vocab_size", "vocab_size")
     tokenizer = str(values.get("tokenizer_type") or ("GPT2BPETokenizer" if values.get("merge_file") else ""))
@@ -167,7 +169,11 @@ def _vocabulary(keys: Keys, values: Mapping[str, Any], source: str, notes: list[
 
 
 def _hybrid(values: Mapping[str, Any], source: str) -> tuple[int, int, int, int] | None:
-    """Return what `transformer_layers` reads from the model's hybrid layer pattern; None without one."""
+    """Return what `transformer_layers` reads from the model's hybrid layer pattern; None without one.
+
+    That is (layers, leading dense layers, period of expert layers, prediction layers). `values` are the arguments by
+    name, `source` names them in messages.
+    """
     for name in ("hybrid_layer_pattern", "hybrid_override_pattern"):
         if values.get(name):
             return transformer_layers(str(values[name]), source, name)
@@ -202,7 +208,8 @@ def _expert_layers(values: Mapping[str, Any], layers: int, source: str) -> tuple
     """Return the number of leading dense layers, and the period of expert layers after them, from `moe_layer_freq`.
 
     Megatron's argument is a period, of layers counted from 0, or a list such as `([0]*3+[1]*58)`. `BadInput` for
-    another pattern.
+    another pattern. `values` are the arguments by name, `layers` is the number of layers, and `source` names the
+    arguments in messages.
     """
     if layers > MOST_LAYERS:
         raise BadInput(f"{source}: num_layers: found {layers}; allowed: up to {MOST_LAYERS}")

@@ -59,7 +59,10 @@ FLAVORS: Mapping[tuple[str, str], Mapping[str, Any]] = {
 
 
 def from_torchtitan(document: Mapping[str, Any], source: str) -> ModelConfig:
-    """Return the model and training settings of a torchtitan job configuration; `BadInput` for an unknown flavor."""
+    """Return the model and training settings of a torchtitan job configuration; `BadInput` for an unknown flavor.
+
+    `document` is its content, `source` its name in messages.
+    """
     named, training = document.get("model", {}), document.get("training", {})
     name, flavor = str(named.get("name", "")), str(named.get("flavor", ""))
     model = FLAVORS.get((name, flavor))

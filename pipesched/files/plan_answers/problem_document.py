@@ -69,7 +69,10 @@ def plan_document(plan: PlanProblem) -> dict[str, object]:
 
 
 def plan_from_document(document: object, source: str) -> PlanProblem:
-    """Read the plan problem from the document of `plan_document`; `BadInput` for mistakes, as for a plan file."""
+    """Read the plan problem from the document of `plan_document`; `BadInput` for mistakes, as for a plan file.
+
+    `source` names the document in messages.
+    """
     if not isinstance(document, Mapping):
         return plan_problem_from(document, source)
     exact = _NOT_OF_FILES.union(*(feature.exact_keys for feature in PLAN_FEATURES))

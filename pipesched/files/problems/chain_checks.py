@@ -12,7 +12,10 @@ from pipesched.files.problems.chain_keys import Chain
 def chain_mistakes(
     chains: Sequence[Chain], microbatches: int | None, stages: int | None, wrong: WrongPaths
 ) -> Iterator[str]:
-    """Yield a line for each broken rule of `chains`, except of keys already known as wrong."""
+    """Yield a line for each broken rule of `chains`, except of keys already known as wrong.
+
+    `microbatches` and `stages` are the numbers of these, None if not known.
+    """
     if any(path.split(".")[0] == "chains" for path in wrong):
         return
     missing = [mistake for at, chain in enumerate(chains) for mistake in chain.missing(f"chains[{at}]")]

@@ -63,7 +63,10 @@ def mistakes(
 
 def _size(form: ProblemFile, stages: int | None, forms: int) -> Iterator[str]:
     """Yield a mistake for a problem too large for memory, which is most likely a typing error; `forms` is as in
-    `mistakes`."""
+    `mistakes`.
+
+    `stages` is the number of stages, None if not known.
+    """
     stages = None if stages is None else stages * forms
     if stages is not None and form.microbatches is not None and stages * form.microbatches > MOST_CELLS:
         yield (

@@ -17,7 +17,10 @@ MOST_TASKS = 2_000_000
 
 
 def task_mistakes(form: ProblemFile, stages: int | None, wrong: WrongPaths) -> Iterator[str]:
-    """Yield a line for each broken rule of streams and tasks; nothing for sections that have wrong values."""
+    """Yield a line for each broken rule of streams and tasks; nothing for sections that have wrong values.
+
+    `stages` is the number of stages, None if not known.
+    """
     if any(path.startswith(("streams", "tasks", "times.transfer")) for path in wrong):
         return
     streams = form.streams or [COMPUTE]

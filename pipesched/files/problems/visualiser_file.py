@@ -34,7 +34,7 @@ def looks_like_one(document: object) -> bool:
 def to_problem_document(document: object, source: str) -> dict[str, Any]:
     """Return the problem document of the older visualiser's configuration.
 
-    `BadInput` lists mistakes under its own keys.
+    `BadInput` lists mistakes under its own keys. `document` is the configuration, `source` its name in messages.
     """
     form, found, _ = parse_model(VisualiserFile, document, ("num_stages", "num_batches"))
     for key in ("forward_times", "backward_times"):

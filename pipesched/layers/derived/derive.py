@@ -296,7 +296,10 @@ class _Rates:
         return products_seconds(last, self.training, self.parallel, self.hardware)[0] + exchanged
 
     def _again(self, module: str, windowed: bool) -> float:
-        """Return the seconds of recomputing a module of a layer; those of `moe` include the exchange of tokens."""
+        """Return the seconds of recomputing a module of a layer; those of `moe` include the exchange of tokens.
+
+        `windowed`: the layer attends to near tokens alone.
+        """
         where = self.shape, self.training, self.parallel, self.hardware
         return module_seconds(*where, module, windowed) + (expert_seconds(*where) if module == "moe" else 0.0)
 

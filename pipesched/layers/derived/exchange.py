@@ -27,8 +27,8 @@ def tensor_bytes(shape: Shape, training: Training, parallel: Parallel, moe: bool
 
     Each of attention and the feed-forward block has an all-gather and a reduce-scatter of the hidden state (arXiv
     2205.05198, section 4.2.2), each of which sends all but a device's own part; without sequence parallelism an
-    all-reduce, which sends as much. Experts are whole, and get a device's own part of the tokens (arXiv 2504.14960):
-    a block of experts has these exchanges for shared ones alone.
+    all-reduce, which sends as much. Experts are whole, and get a device's own part of the tokens (arXiv 2504.14960): a
+    block of experts has these exchanges for shared ones alone. `moe`: the layer has experts.
     """
     blocks = 1 if moe and not (shape.experts and shape.experts.shared) else 2
     return 2 * blocks * (parallel.tensor - 1) * hidden_bytes(shape, training, parallel)

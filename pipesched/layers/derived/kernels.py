@@ -126,7 +126,10 @@ TRAFFIC = TrafficParams()
 
 
 def layer_traffic(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> float:
-    """Return the bytes of memory traffic in the forward of a transformer layer, except that of products."""
+    """Return the bytes of memory traffic in the forward of a transformer layer, except that of products.
+
+    `moe`: the layer has experts. Matrix products are counted by their operations.
+    """
     size, own = training.precision.number, float(tokens_of(training, parallel))
     tokens = float(stage_tokens(training, parallel))
     between = float(training.sequence * training.microbatch_size) / parallel.token_split
@@ -155,7 +158,8 @@ def _block_casts(shape: Shape, training: Training, parallel: Parallel, moe: bool
     """Return the bytes moved to convert what the products of a feed-forward block read to a narrower format; 0 for
     none.
 
-    Fused kernels of experts convert their second products' operands; shared experts' are not counted.
+    Fused kernels of experts convert their second products' operands; shared experts' are not counted. `moe`: the block
+    is one of experts.
     """
     own, casts = float(tokens_of(training, parallel)), TRAFFIC.casts(training)
     if not casts or not moe or shape.experts is None:
@@ -170,7 +174,8 @@ def converted_bytes(shape: Shape, training: Training, parallel: Parallel, moe: b
     """Return the bytes that a layer moves in each direction to keep the activation function's input in another format.
 
     A forward reads it and writes what is kept, a backward reads this and writes it as it was (`fused_bias_swiglu.py` of
-    Megatron-Core); where experts' products have the function in their kernels these do both.
+    Megatron-Core); where experts' products have the function in their kernels these do both. `moe`: the layer has
+    experts.
     """
     width = shape.ffn
     if moe and shape.experts is not None:
@@ -219,7 +224,7 @@ def attention_seconds(
     """Return the seconds of one layer's attention products (scores and weighted values), forward and backward.
 
     Operations over `attention_flops`, else `flops`; where scores are stored they are products like all others, at
-    `flops`. Projections and memory traffic are counted elsewhere.
+    `flops`. Projections and memory traffic are counted elsewhere. `windowed`: the layer attends to near tokens alone.
     """
     rate = (hardware.attention_flops if training.flash else None) or hardware.flops
     forward = float(attention_operations(shape, training, parallel, windowed)) / rate

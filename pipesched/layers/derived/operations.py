@@ -30,7 +30,7 @@ class Product(NamedTuple):
 def layer_products(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> list[Product]:
     """Return the products of a transformer layer on one device.
 
-    Tensor parallelism divides columns or the inner size; experts are whole.
+    Tensor parallelism divides columns or the inner size; experts are whole. `moe`: the layer has experts.
     """
     tokens, own = stage_tokens(training, parallel), tokens_of(training, parallel)
     found = _attention_products(shape, parallel, tokens, own)

@@ -158,7 +158,10 @@ class Shape:
         return f"{name}{_WINDOWED}" if kind.windowed else name
 
     def reach(self, sequence: int, windowed: bool = False) -> Fraction:
-        """Return twice the mean number of keys that a token of a sequence attends to in layers of this kind."""
+        """Return twice the mean number of keys that a token of a sequence attends to in layers of this kind.
+
+        `windowed`: layers that attend to near tokens alone, else to all. `sequence` is in tokens.
+        """
         if not windowed or self.window is None:
             return Fraction(sequence)
         return self.window.reach(sequence)
@@ -206,8 +209,9 @@ PRECISIONS = {
 class Loss(StrEnum):
     """The logits that the loss keeps for its backward.
 
-    They are in 16 bits, replaced by their gradients (one kernel: Transformer Engine's, FlashAttention's, Liger's); or
-    in 32 bits, each tensor parallel device having its part of the vocabulary; or in 32 bits, gathered on every device.
+    `FUSED`: in 16 bits, replaced by their gradients (one kernel: Transformer Engine's, FlashAttention's, Liger's).
+    `PARALLEL`: in 32 bits, each tensor parallel device having its part of the vocabulary. `GATHERED`: in 32 bits,
+    gathered on every device.
     """
 
     FUSED = "fused"
@@ -281,7 +285,10 @@ def kind_name(name: str) -> str:
 
 class Sharding(StrEnum):
     """Tensors that data parallel devices shard, each value including the ones before it (ZeRO 0 to 3, arXiv
-    1910.02054)."""
+    1910.02054).
+
+    `NONE`, the states of the `OPTIMIZER`, the `GRADIENTS`, the `PARAMETERS`.
+    """
 
     NONE = "none"
     OPTIMIZER = "optimizer"

@@ -81,10 +81,11 @@ class Dependencies:
         return self._travel(sender, receiver, self.placement.next[sender] != receiver)
 
     def _travel(self, sender: StageId, receiver: StageId, gradient: bool) -> Ticks:
-        """Return the transfer ticks of an activation, or a gradient, between two stages; 0 on one device.
+        """Return the ticks that an activation, or a gradient, travels from stage `sender` to `receiver`; 0 on one
+        device.
 
-        The stage's part of the time is that of the stage whose F is first. The file's key `transfer` gives either
-        `Stage.transfer` or `links` (pipesched/files/problems/times_in_ticks.py).
+        0 also for a gradient to a stage before all that train, which gets none. The time is the stage's own, that of
+        the stage whose F is first, plus that between the devices (`links`).
         """
         first = self.stages[receiver if gradient else sender]
         one, other = (self.placement.stage_device[stage] for stage in (sender, receiver))

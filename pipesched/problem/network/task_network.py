@@ -25,7 +25,7 @@ PassType = tuple[PassKind, StageId]
 
 
 class Mode(StrEnum):
-    """Modes of a backward: split into B and W, or fused."""
+    """Modes of a backward: `SPLIT` into B and a later W, or `FUSED` (BW)."""
 
     SPLIT = "split"  # B, and a later W
     FUSED = "fused"  # BW

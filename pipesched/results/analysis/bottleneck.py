@@ -18,7 +18,12 @@ CLOSE = Fraction(1, 100)
 
 
 class Cause(StrEnum):
-    """A cause of a part of the bound: the busiest device's work, or something beyond it."""
+    """A cause of a part of the bound: the busiest device's work, or something beyond it.
+
+    `LOAD`: that work is almost all of the bound. `MEMORY` and `TRANSFERS` raise it. `STREAM`: a stream other than that
+    which computes has most to do. `LATENCY`: the device waits for the first passes to arrive and to return.
+    `INTERPLAY`: devices wait on each other, beyond any analytic bound.
+    """
 
     LOAD = "load"  # the work is almost all of the bound
     MEMORY = "memory"

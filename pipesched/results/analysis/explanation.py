@@ -14,8 +14,8 @@ from pipesched.results.analysis.bottleneck import Bottleneck
 class PerturbationKind(StrEnum):
     """The kind of change of a problem that an explanation tries.
 
-    More memory, faster transfers, passes or tasks of a stream, work of a stage moved to its neighbour, or additional
-    work of the end stages shared by all devices.
+    More `MEMORY`, a faster `TRANSFER`, faster `PASSES` or tasks of a `STREAM`, work of a stage moved to its neighbour
+    (`MOVE`), or additional work of the end stages shared by all devices (`SHARE`).
     """
 
     MEMORY = "memory"

@@ -18,7 +18,11 @@ Where: TypeAlias = tuple[StageId, MicrobatchId]
 
 
 class Activations:
-    """The activations of one rank in one iteration; `moved` counts the bytes sent to the host."""
+    """The activations of one rank in one iteration; each method runs, or prepares, a pass of the schedule.
+
+    `move_out` and `move_in` copy what a forward saved to the host and back, `again` recomputes it. `moved` counts the
+    bytes sent to the host.
+    """
 
     def __init__(
         self, program: Program, rank: int, stages: Mapping[int, PipelineStage], loss: Callable[[int, Any], Tensor]

@@ -38,7 +38,8 @@ _NO_LIMIT = timedelta(days=7)
 
 
 class Worker:
-    """A process with its place in the group, and the jobs it runs."""
+    """A process with its place in the group of a run's processes; `run` runs a job, and returns its outcome on rank
+    0."""
 
     def __init__(self, heartbeat: Heartbeat, device: torch.device) -> None:
         self.rank, self.world = dist.get_rank(), dist.get_world_size()

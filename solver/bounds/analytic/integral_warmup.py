@@ -62,8 +62,11 @@ class _Head:
 
 
 class _NestedHeads:
-    """The devices of one chain in `heads`, in descending order of their first stage on it, and what their waits
-    imply."""
+    """The devices of one chain in `heads`, in descending order of their first stage on it, and what their waits imply.
+
+    `least_values` returns by device the least threshold that it and those before it can meet, `certificates` those
+    bounds with their proofs.
+    """
 
     def __init__(self, problem: Problem, paths: Paths, heads: list[_Head]) -> None:
         self.problem, self.paths = problem, paths

@@ -78,7 +78,9 @@ def _strongest(
 ) -> _Found | None:
     """Return the set of a stream's tasks with the highest bound: all with at least a certain head and a certain tail.
 
-    None if no task has both.
+    The bound in ticks is head + work of the set + tail. `heads` and `tails` have for each type of task the least ticks
+    before the start and after the end of its first, second, ... micro-batch; of many different tails only some are
+    tried. None if no task has both.
     """
     known = [(t, h, q) for t in tasks if (h := heads[t]) is not None and (q := tails[t]) is not None]
     if not known:

@@ -84,8 +84,10 @@ def stream_weights(problem: Problem, objective: Objective) -> list[Certificate]:
 
 
 class _Stream:
-    """The types of tasks on a stream with their heads and tails, and the memory that each stage's weight tasks
-    occupy."""
+    """The types of tasks on a stream with their heads and tails, and the memory that each stage's weight tasks occupy.
+
+    `strongest` returns the highest bound from the work that is certain to run between a head and a tail.
+    """
 
     def __init__(
         self, problem: Problem, chains: StreamChains, where: Resource, heads: TimesByTask, tails: TimesByTask

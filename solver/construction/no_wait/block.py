@@ -56,7 +56,8 @@ def simplified(view: PipelineView, split: bool) -> Iterator[PipelineView]:
     """Yield the pipeline, and it with passes of equal times, without transfer times, and with neither.
 
     Between passes of unequal times, and with transfers, hardly any start fits. An order found without them is one with
-    the real times too: a device's memory depends on the order of its passes alone.
+    the real times too: a device's memory depends on the order of its passes alone. `split`: backwards are split into B
+    and W.
     """
     ticks = [view.ticks[kind, s] for kind in _kinds(split) for s in view.stages]
     none = (0,) * len(view.arrivals)

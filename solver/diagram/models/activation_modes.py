@@ -36,7 +36,10 @@ class ActivationModes:
 
     def expanded(self, layer: ModeLayer, done: int) -> Iterator[Children]:
         """Yield the children of the layer's states, state by state; labels that cannot end before the threshold are
-        left out."""
+        left out.
+
+        `done` is the number of layers before.
+        """
         states, threshold = self._states, self._threshold
         for state, labels in layer.items():
             ahead, value, made = list[ModeLayer](), threshold, 0
@@ -59,7 +62,10 @@ class ActivationModes:
             yield Children(ahead, made, value if value < threshold else None)
 
     def reduced(self, parts: Sequence[ModeLayer], done: int) -> ReducedLayer:  # noqa: ARG002 - as a model is asked
-        """Return the layer with the non-dominated labels of each state; none are merged."""
+        """Return the layer with the non-dominated labels of each state; none are merged.
+
+        `parts` are the children of the layer before, `done` is the number of layers before.
+        """
         found = ModeLayer()
         for part in parts:
             for state, labels in part.items():

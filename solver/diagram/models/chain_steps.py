@@ -54,6 +54,7 @@ class ChainSteps:
         takes.
 
         Labels that completion bounds exclude are left out; the ends of complete orders are the children's values.
+        `done` is the number of steps run before the layer.
         """
         if self._reached is not None:
             self._reached.append(layer.least())
@@ -69,6 +70,7 @@ class ChainSteps:
         """Return the layer with dominated labels pruned and those beyond the width merged; `done` is its number.
 
         Where labels repeat from round to round, it is that of a later round, and the layers between are skipped.
+        `parts` are the labels that the layers before lead to, unsorted.
         """
         now = joined([Labels(self.root.keys[:0], self.root.labels[:0]), *parts])
         order = np.argsort(now.keys, kind="stable")

@@ -106,7 +106,11 @@ class StageSums:
         return Costs(ticks, takes, gives, memory)
 
     def layers_by_mode(self, cuts: Sequence[int], stage: int) -> tuple[int, ...]:
-        """Return, for each mode of `modes`, the number of layers of a stage that can be recomputed in it."""
+        """Return, for each of `modes`, the number of layers of stage number `stage` that can be recomputed in that
+        mode.
+
+        Stage k has the layers from `cuts[k]` up to, not including, `cuts[k + 1]`.
+        """
         return tuple(int(sums[cuts[stage + 1]] - sums[cuts[stage]]) for sums in self._count)
 
     def room(self, draft: Draft, stage: int, mode: int) -> int:

@@ -100,7 +100,8 @@ class OrderArrays:
     def annealed(self, order: IntArray, moves: int, temperature: float, seed: int) -> EvaluatedOrder | None:
         """Return the best order met within `moves` annealing moves that start at `order`; 0 moves only evaluate it.
 
-        `temperature` is in mean pass durations. None if the order deadlocks (its waits form a cycle).
+        `temperature` is in mean pass durations. None if the order deadlocks (its waits form a cycle). `seed` is that of
+        the random numbers.
         """
         n = len(self._type)
         place = np.full(n, -1, np.int64)

@@ -52,7 +52,11 @@ def recomputation_of(plan: PlanProblem, sums: StageSums, random: Random) -> Reco
 
 
 class AnyLayers:
-    """Random changes of how many layers are recomputed, where any layer of any stage may be, independently."""
+    """Random changes of how many layers are recomputed, where any layer of any stage may be, independently.
+
+    `less` and `more` return a draft of a partition with fewer or more of them, `clipped` one with given numbers as far
+    as its stages have such layers.
+    """
 
     def __init__(self, sums: StageSums, random: Random) -> None:
         self._sums, self._random = sums, random
@@ -71,7 +75,11 @@ class AnyLayers:
 
 
 class FirstLayers:
-    """Random changes where each stage recomputes a number of its own of its first layers."""
+    """Random changes where each stage recomputes a number of its own of its first layers.
+
+    `less` and `more` return a draft of a partition with fewer or more of them, `clipped` the draft nearest to given
+    numbers.
+    """
 
     def __init__(self, selected: SelectedModes, random: Random) -> None:
         self._selected, self._random = selected, random
@@ -102,9 +110,11 @@ class FirstLayers:
 
 
 class SameLayers:
-    """Random changes where all stages use one recomputation setting.
+    """Random changes where all stages use one recomputation setting, as some runtimes have it.
 
-    With `steps` it is one number of first layers for all stages, up to all layers; without, all layers or none.
+    With `steps` it is one number of first layers for all stages, up to all layers; without, all layers or none. `less`
+    and `more` return a draft of a partition with a weaker or stronger setting, `clipped` the draft nearest to given
+    numbers.
     """
 
     def __init__(self, selected: SelectedModes, steps: bool) -> None:

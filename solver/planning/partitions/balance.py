@@ -90,7 +90,10 @@ def _moves(stages: int) -> tuple[IntArray, ...]:
 
 
 class _Costs:
-    """Evaluates many lists of cuts at once by the loads of devices, from prefix sums of the layers' times."""
+    """Evaluator of many partitions at once, given as rows of cuts; `values` returns their keys, the least for the best.
+
+    A key is made of the memory lacking and the loads of devices, from prefix sums of the layers' times.
+    """
 
     def __init__(self, plan: PlanProblem, choice: Choice, fit: MemoryFit | None, ends: bool) -> None:
         self._fit = fit

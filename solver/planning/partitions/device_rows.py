@@ -67,7 +67,8 @@ class DeviceRows:
         self._there, self._back = (np.array([0, *(lag[n] for lag in lags)]).cumsum() for n in (0, 1))
 
     def most_work(self, devices: list[DeviceId], value: Ticks) -> int:
-        """Return how much work of a micro-batch `devices` can do within `value` ticks, in layer time."""
+        """Return how much work `devices` can do for each micro-batch within `value` ticks in all, in ticks of a device
+        of speed 1."""
         return int(sum((Fraction(value, self._m * self._tables.slower[device]) for device in devices), Fraction(0)))
 
     def with_stage(self, rows: PartitionRows, device: int, k: ChainPosition, value: Ticks) -> PartitionRows:

@@ -241,7 +241,10 @@ class _Orders:
                 yield _TimedPlan(counts, recomputation, forward, backward + self._again(at, recomputation)[0], needs)
 
     def _again(self, at: WholeArray, recomputation: _Recomputation) -> tuple[WholeArray, WholeArray]:
-        """Return (ticks, memory) by stage: what recomputation adds to the backward, and what it saves."""
+        """Return (ticks, memory) by stage: what recomputation adds to the backward, and what it saves.
+
+        `at` has the number of layers before each stage, and of all.
+        """
         if recomputation.first:
             assert self._sums.full is not None
             begin = self._sums.number[at[:-1]]

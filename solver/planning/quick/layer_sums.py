@@ -64,7 +64,11 @@ class LayerSums:
         return self._known[key]
 
     def _full(self, which: WholeArray) -> RecomputeSums | None:
-        """Return the sums over transformer layers recomputed whole; None if one of them has no such mode."""
+        """Return the prefix sums of recomputation, time and memory, over transformer layers that are all recomputed
+        whole.
+
+        `which` has for each of these layers the number of its type. None if there are none, or one has no such mode.
+        """
         modes = {name: mode for name, kind in self._kinds.items() for mode in kind.recompute if mode.name in FULL}
         names = [*self._kinds]
         if not len(which) or any(names[at] not in modes for at in set(which.tolist())):

@@ -58,7 +58,8 @@ class Dispatcher:
 
     @property
     def again(self) -> bool:
-        """True if a chain visits some device more than once, so that the `_again` numbers of policies matter."""
+        """True if a chain visits some device more than once, so that a policy's numbers for later visits (`..._again`)
+        matter."""
         return bool(self._revisits.any())
 
     @property

@@ -63,11 +63,12 @@ class BusyIntervals:
         return _longest(self._by_work_after_last_forward(last), self._by_memory_after_last_forward(last))
 
     def _by_work(self) -> BusyInterval:
-        """Bound the interval to the last gradient by the work that cannot come later, plus the idle time that is
-        unavoidable.
+        """Return a lower bound, in ticks, on the time from the device's first pass to the end of its last gradient, by
+        its work.
 
-        Weight passes alone can come later, as many as memory has room for. Idle are the wait before the first backward,
-        and later round trips that memory puts one after the other.
+        It is the work that cannot be later than that gradient, plus the idle time that is unavoidable. Weight passes
+        alone can be later, as many as memory has room for. Idle are the wait before the first backward, and later round
+        trips that memory puts one after the other.
         """
         paths = self.paths
         put_off = most_value([(work, size, n) for work, size, n in self._weights()], self.capacity)

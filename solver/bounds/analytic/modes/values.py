@@ -148,7 +148,11 @@ class ModeValues:
         return np.minimum(counts.largest(ticks)[counts.alone], most)
 
     def _most_after_last_gradient(self) -> Numbers:
-        """Return by column the most ticks of weight passes after the device's last gradient pass."""
+        """Return the most ticks of weight passes after the device's last gradient pass: an array by number of split
+        backwards.
+
+        There may be no more than memory has room for.
+        """
         counts = self.counts
         items = self._weight_items()
         if not items:

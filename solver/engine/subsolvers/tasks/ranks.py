@@ -67,7 +67,10 @@ class TaskRanks:
     def _anneal(
         self, search: Search, slice_: Slice, serial: Serial, starts: Mapping[JobId, TimeSteps], seed: int
     ) -> tuple[TimeSteps, dict[JobId, TimeSteps]]:
-        """Anneal from `starts` (steps by job); return the latest end and the starts of the best schedule, in steps."""
+        """Anneal from `starts` (steps by job); return the latest end and the starts of the best schedule, in steps.
+
+        `seed` is that of the random numbers.
+        """
         own = serial.twin()
         ranks = RankSearch(own, starts, seed)
         for temperature in falling_temperatures(search, slice_, self.tries, self.temperature):
