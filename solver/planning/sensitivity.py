@@ -1,17 +1,19 @@
 """Sensitivity to changes of model or hardware: each changed plan problem is planned again, over all its placements.
 
 The search starts from the best plan. Its result is a plan of the changed problem with a lower bound. Where a change can
-save at most a known time, the old bound minus that time is also a bound of the changed problem.
+save at most a known time, the old bound minus that time is also a bound of the changed problem. A problem with variants
+is changed in all of them, since after a change another one may be the best.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from threading import Event
 from typing import NamedTuple
 
+from pipesched.layers.cluster import Cluster
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.layers.vocabulary import is_vocabulary, shared_of, sharing
@@ -70,27 +72,54 @@ def changed_problems(problem: PlanProblem) -> Iterator[Changed]:
     """
     last = problem.model.layers[-1]
     every = f"every {last.name}" if sum(one.name == last.name for one in problem.model.sequence) > 1 else last.name
-    yield Changed(f"{every} 10 % faster", _with_last(problem, _faster(last)), _saved(problem, last))
+    yield Changed(f"{every} 10 % faster", _everywhere(problem, _with_faster_last), _saved(problem, last))
     capacity = problem.cluster.capacity
     if capacity is not None:
-        unit = problem.cluster.memory_unit
-        wanted = [room + _MORE_GIBIBYTES if unit in _GIBIBYTES else room * _MORE_MEMORY for room in capacity]
-        more = tuple(_whole(room, problem.resolution) for room in wanted)
-        added = plain(float(max(more) - max(capacity)))
-        cluster = replace(problem.cluster, capacity=more)
-        yield Changed(f"{added} {unit} more memory on every device", replace(problem, cluster=cluster))
+        unit, before = problem.cluster.memory_unit, max(capacity)
+        added = plain(float(_more(before, unit, problem.resolution) - before))
+        roomier = _everywhere(problem, lambda one: _on_clusters(one, lambda own: _roomier(own, one.resolution)))
+        yield Changed(f"{added} {unit} more memory on every device", roomier)
     # Modules, which shared layers are, have no period.
     alone = not (problem.may_have_modules or problem.objective.repeats or problem.model.overlaps)
     several = any(is_vocabulary(layer.name) for layer in problem.model.layers[1:])
-    if alone and several and problem.cluster.transfer_stream is None:
+    if alone and several and not problem.parts and problem.cluster.transfer_stream is None:
         yield from _with_shared_vocabulary(problem)
-    if problem.cluster.transfer or problem.cluster.links:
-        halved = replace(
-            problem.cluster,
-            transfer=problem.cluster.transfer * 2,
-            links=tuple(tuple(lag * 2 for lag in row) for row in problem.cluster.links),
-        )
-        yield Changed("links half as fast", replace(problem, cluster=halved), Fraction(0))
+    if problem.cluster.longest_lag:
+        halved = _everywhere(problem, lambda one: _on_clusters(one, _with_half_the_speed_of_links))
+        yield Changed("links half as fast", halved, Fraction(0))
+
+
+def _everywhere(problem: PlanProblem, change: Callable[[PlanProblem], PlanProblem]) -> PlanProblem:
+    """Return the problem after a change of it and of each of the problems that it consists of."""
+    parts = tuple(_everywhere(part, change) for part in problem.parts)
+    return replace(change(problem), parts=parts)
+
+
+def _on_clusters(problem: PlanProblem, change: Callable[[Cluster], Cluster]) -> PlanProblem:
+    """Return the problem after a change of its cluster, or of all that it may use."""
+    clusters = tuple((name, change(one)) for name, one in problem.clusters)
+    return replace(problem, cluster=change(problem.cluster), clusters=clusters)
+
+
+def _clusters(problem: PlanProblem) -> Iterator[Cluster]:
+    """Yield the cluster of a problem and all others that it may use."""
+    yield problem.cluster
+    yield from (one for _, one in problem.clusters)
+
+
+def _with_half_the_speed_of_links(cluster: Cluster) -> Cluster:
+    links = tuple(tuple(lag * 2 for lag in row) for row in cluster.links)
+    return replace(cluster, transfer=cluster.transfer * 2, links=links)
+
+
+def _roomier(cluster: Cluster, step: Fraction) -> Cluster:
+    """Return the cluster with more memory on every device, a multiple of `step`."""
+    assert cluster.capacity is not None
+    return replace(cluster, capacity=tuple(_more(room, cluster.memory_unit, step) for room in cluster.capacity))
+
+
+def _more(room: Fraction, unit: str, step: Fraction) -> Fraction:
+    return _whole(room + _MORE_GIBIBYTES if unit in _GIBIBYTES else room * _MORE_MEMORY, step)
 
 
 def _with_shared_vocabulary(problem: PlanProblem) -> Iterator[Changed]:
@@ -110,7 +139,7 @@ def sensitivity(found: Plan, limits: Limits, stop: Event | None = None) -> list[
     Each is planned with an equal share of `limits`; those not begun when `stop` is set are missing, and those for which
     no plan was found are last.
     """
-    problems = list(changed_problems(found.problem))
+    problems = list(changed_problems(found.asked or found.problem))
     work = None if limits.deterministic is None else limits.deterministic / len(problems)
     each = replace(limits, seconds=limits.seconds / len(problems), deterministic=work)
     changes = []
@@ -135,13 +164,16 @@ def _faster(layer: LayerType) -> LayerType:
 
 
 def _saved(problem: PlanProblem, layer: LayerType) -> Fraction:
-    """Return the most time that a faster `layer` can save, in the file's unit: a tenth of all its passes."""
+    """Return the most time that a faster `layer` can save, in the file's unit: a tenth of all its passes, on the
+    slowest device."""
     number = sum(one.name == layer.name for one in problem.model.sequence)
     longest = max(layer.full_backward, layer.backward + (layer.weight or 0))
-    return problem.microbatches * number * (1 - _FASTER) * (layer.forward + longest)
+    slowest = max((each for own in _clusters(problem) for each in own.slowness), default=Fraction(1))
+    return problem.microbatches * number * (1 - _FASTER) * (layer.forward + longest) * max(slowest, Fraction(1))
 
 
-def _with_last(problem: PlanProblem, last: LayerType) -> PlanProblem:
+def _with_faster_last(problem: PlanProblem) -> PlanProblem:
+    last = _faster(problem.model.layers[-1])
     layers = tuple(last if one.name == last.name else one for one in problem.model.layers[:-1])
     model = replace(problem.model, layers=(*layers, last))
     return replace(problem, model=model, tick=problem.tick / _FASTER.denominator)
