@@ -156,7 +156,10 @@ def _find_best_size(sizes: Sequence[tuple[Problem, int | None]], args: Namespace
 
 
 def _result(problem: Problem, sequences: int | None, found: SolveResults) -> SizeResult:
-    """Return the result for a micro-batch size, in the file's unit; a period becomes the time of all micro-batches."""
+    """Return the result for a micro-batch size, in the file's unit; a period becomes the time of all micro-batches.
+
+    `sequences` is the number of sequences of a micro-batch, None if not known.
+    """
     solution = found.solution
     tick = solution.problem.tick * (problem.microbatches if problem.objective.repeats else 1)
     value = None if solution.value_ticks is None else solution.value_ticks * tick

@@ -29,7 +29,11 @@ class Direction(NamedTuple):
 
 
 def dualpipe(problem: Problem) -> Schedule:
-    """Return DualPipe's order; a device's direction 0 enters at the nearer end, from which ranks count."""
+    """Return DualPipe's order; a device's direction 0 enters at the nearer end, from which ranks count.
+
+    Raises `DoesNotApply` unless backwards split, each stage is on two devices, one chain in each direction, and the
+    number of micro-batches is even and at least 2p.
+    """
     split_backward(problem)
     half, microbatches_of = _pairs_of_microbatches(problem) // 2, problem.microbatches_of
     orders: list[tuple[Slot, ...]] = []

@@ -14,7 +14,8 @@ from pipesched.schedule.schedule import Schedule
 def dualpipe_v(problem: Problem) -> Schedule:
     """Return DualPipe's order on the first p of 2p devices, each of which also has the stage of its mirror image.
 
-    Passes of the other half run on the V's second leg instead.
+    Passes of the other half run on the V's second leg instead. Raises `DoesNotApply` unless backwards split, device d
+    has stages d and 2p-1-d, and there are 2p micro-batches or more.
     """
     split_backward(problem)
     p, microbatches_of = _microbatch_a_stage(problem), problem.microbatches_of

@@ -13,7 +13,7 @@ def eager_1f1b(problem: Problem) -> Schedule:
     """Return 1F1B with a warm-up of 2(p-1-i) forwards on the i-th stage (from 0; at most m).
 
     A stage runs the forward that its successor needs two passes before the successor does, not one: the activation
-    travels meanwhile.
+    travels meanwhile. Raises `DoesNotApply` unless there is one stage per device.
     """
     devices = lines(problem, lambda i: 2 * (problem.devices - 1 - i))
     return Schedule(tuple(tuple(one_forward_one_backward(walk)) for _, walk in devices), "eager-1f1b")

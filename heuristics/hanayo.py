@@ -15,7 +15,7 @@ def hanayo(problem: Problem) -> Schedule:
 
     A wave is two legs, one down and one up the devices, and two chunks per device. One wave is half of a Chimera on 2p
     devices, folded; half a wave more (an odd number of chunks) runs by the same rule. The paper draws one unit and
-    leaves open how the next one follows.
+    leaves open how the next one follows. Raises `DoesNotApply` for a placement that is neither a wave nor a V.
     """
     _legs(problem)
     return by_slots(problem, problem.devices, "hanayo")

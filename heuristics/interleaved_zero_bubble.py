@@ -13,7 +13,8 @@ def interleaved_zero_bubble(problem: Problem) -> Schedule:
     """Return ZB-H1's order on several chunks: on device d, each W follows its B by d backwards.
 
     With groups of n micro-batches (n = p where p divides m), device d warms up with p-1-d + (v-1)n forwards: half the
-    hops of interleaved 1F1B, since a gradient is sent before its W is done.
+    hops of interleaved 1F1B, since a gradient is sent before its W is done. Raises `DoesNotApply` unless backwards
+    split and stage s is on device s mod p.
     """
     split_backward(problem)
     devices = walks(problem, even_groups(problem), hop=1)

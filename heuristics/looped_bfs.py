@@ -13,7 +13,7 @@ def looped_bfs(problem: Problem, size: int | None = None) -> Schedule:
     """Return the order: chunks first to last forwards, then last to first backwards, with micro-batches reversed.
 
     With `size`, groups of that many micro-batches run one after the other; sharded parameters are then gathered twice
-    per stage for each group.
+    per stage for each group. Raises `DoesNotApply` unless stage s is on device s mod p.
     """
     round_robin(problem)
     m, orders = problem.microbatches, []
@@ -30,7 +30,8 @@ def looped_bfs(problem: Problem, size: int | None = None) -> Schedule:
 def _closed_form(problem: Problem) -> ClosedForm | None:
     """Return makespan, span and peaks for equal stages, else None.
 
-    With fewer micro-batches than devices, each chunk waits for the first micro-batch to return.
+    With fewer micro-batches than devices, each chunk waits for the first micro-batch to return. Raises `DoesNotApply`
+    as the order does.
     """
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
     if cost is None:

@@ -10,7 +10,10 @@ from pipesched.schedule.schedule import Schedule
 
 
 def one_f_one_b(problem: Problem) -> Schedule:
-    """Return 1F1B: p-1-i warm-up forwards on the i-th stage (from 0; at most m), then alternation, then backwards."""
+    """Return 1F1B: p-1-i warm-up forwards on the i-th stage (from 0; at most m), then alternation, then backwards.
+
+    Raises `DoesNotApply` unless there is one stage per device.
+    """
     devices = lines(problem, lambda i: problem.devices - 1 - i)
     return Schedule(tuple(tuple(one_forward_one_backward(walk)) for _, walk in devices), "1f1b")
 

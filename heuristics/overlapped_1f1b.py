@@ -28,7 +28,8 @@ def overlapped_1f1b(problem: Problem) -> Schedule:
 
     With one more forward, the two passes of a slot belong to different micro-batches even on the last device. The
     difference between neighbours is two, not one: a slot hands its forward down and its backward up at its end, so
-    neighbours one apart would wait for each other every other slot.
+    neighbours one apart would wait for each other every other slot. Raises `DoesNotApply` unless there is one stage per
+    device.
     """
     devices = lines(problem, lambda i: 2 * (problem.devices - 1 - i) + 1)
     orders = tuple(tuple(one_forward_one_backward(walk, paired=True)) for _, walk in devices)
@@ -41,7 +42,8 @@ def overlapped_interleaved(problem: Problem, name: str, cut_weights: bool = Fals
     `offload` copies activations to the host and back during the slots. `cut_weights` splits the backwards of the
     cool-down, which have no forward to overlap with: the gradient is sent before W runs (where the backward splits at
     all). If passes are several tasks, all weight tasks of a pair then run after its backward, while the gradient
-    travels.
+    travels. Raises `DoesNotApply` unless stage s is on device s mod p and, with `offload`, every activation may be
+    offloaded.
     """
     devices = walks(problem, even_groups(problem), hop=2, extra=1)
     orders = [one_forward_one_backward(walk, paired=True) for walk in devices]

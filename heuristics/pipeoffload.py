@@ -23,7 +23,8 @@ Rule = Callable[[Problem, Schedule], Schedule]
 def pipeoffload(problem: Problem, name: str, rule: Rule) -> Schedule:
     """Return 1F1B, or its generalised interleaved form, with activations offloaded by `rule`.
 
-    An activation whose copies do not fit between its forward and backward is kept.
+    An activation whose copies do not fit between its forward and backward is kept. Raises `DoesNotApply` for other
+    placements.
     """
     several = problem.placement.stages > problem.devices
     order = generalised_interleaved(problem) if several else one_f_one_b(problem)

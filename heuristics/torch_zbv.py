@@ -18,7 +18,10 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def torch_zbv(problem: Problem) -> Schedule:
-    """Return PyTorch's order; device d has stage d, on the V's leg down, and stage 2p-1-d, on the leg up."""
+    """Return PyTorch's order; device d has stage d, on the V's leg down, and stage 2p-1-d, on the leg up.
+
+    Raises `DoesNotApply` unless backwards split and the stages are placed so.
+    """
     split_backward(problem)
     p, m = v_of_stages(problem), problem.microbatches
     rows = (_row(p, device, max(m, 2 * p - 1)) for device in range(p))

@@ -16,7 +16,8 @@ NAME = "uniform-recompute"
 def megatron_recompute(problem: Problem) -> Schedule:
     """Return 1F1B, or interleaved 1F1B, with every activation recomputed right before its backward.
 
-    These are Megatron's options `--recompute-granularity full --recompute-method uniform`.
+    These are Megatron's options `--recompute-granularity full --recompute-method uniform`. Raises `DoesNotApply` for
+    other placements, or if some activation may not be recomputed.
     """
     several = problem.placement.stages > problem.devices
     order = interleaved_1f1b(problem) if several else one_f_one_b(problem)

@@ -124,7 +124,10 @@ class _Search:
         return max(last - first for first, last in zip(began, end, strict=True))
 
     def turned(self, starts: Sequence[float], random: Random) -> list[float]:
-        """Return starts with those of one kind's passes, on some micro-batches and legs, shifted at random."""
+        """Return starts with those of one kind's passes, on some micro-batches and legs, shifted at random.
+
+        Starts are in ticks by pass number.
+        """
         m, p = self.problem.microbatches, self.problem.devices
         first = random.randrange(m)
         last = random.randrange(first, m)

@@ -40,7 +40,9 @@ def vocabulary_1f1b(problem: Problem) -> Schedule:
 
     Between a backward and a forward, or after the forward, each device runs its part of the head: the backward of one
     micro-batch, then the forward of the next, at about the same time on all devices. The parts of an embedding run
-    between these: forwards before the first stage needs them, backwards two micro-batches after that stage's.
+    between these: forwards before the first stage needs them, backwards two micro-batches after that stage's. Raises
+    `DoesNotApply` unless the head is a module shared by all devices, the trunk has one stage per device, and backwards
+    are no shorter than forwards.
     """
     model = _model_of(problem)
     slots = _slots(problem, model.chain)

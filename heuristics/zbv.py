@@ -41,6 +41,7 @@ def zbv(problem: Problem) -> Schedule:
     """Return the best of four variants with room for 2p chunk activations per device, by the problem's objective.
 
     A variant runs again as long as it gets better, each device then allowed the waits that the last run left it with.
+    Raises `DoesNotApply` unless backwards split and device d has stages d and 2p-1-d.
     """
     split_backward(problem)
     v_of_stages(problem)

@@ -35,7 +35,10 @@ class Choices(NamedTuple):
 
 
 def zero_bubble_capped(problem: Problem, name: str, per_stage: int | None) -> Schedule:
-    """Return the best of eight variants with room for `per_stage` x p activations (None: the file's capacity)."""
+    """Return the best of eight variants with room for `per_stage` x p activations (None: the file's capacity).
+
+    Raises `DoesNotApply` unless backwards split and there is one stage per device.
+    """
     split_backward(problem)
     chain = one_stage_a_device(problem)
     caps = _caps(problem, chain, per_stage)
@@ -73,7 +76,10 @@ class _Search:
         self.memory_in_use = [0] * self.p  # by device, after all that was put on it
 
     def run(self) -> list[list[Pass]]:
-        """Return the order of every device, by device number."""
+        """Return the order of every device, by device number.
+
+        Raises `DoesNotApply` if memory has no room for a pass.
+        """
         self._warm_up()
         for _ in range(1, self.m):
             self._forwards()
@@ -116,7 +122,10 @@ class _Search:
         return extra
 
     def _forwards(self) -> None:
-        """Run one forward on every stage that wants one and whose successors in the chain all run theirs."""
+        """Run one forward on every stage that wants one and whose successors in the chain all run theirs.
+
+        Raises `DoesNotApply` if memory has no room for a pass.
+        """
         wanted = [self._wants_forward(i) for i in range(self.p)]
         for i in reversed(range(self.p - 1)):
             wanted[i] = wanted[i] and wanted[i + 1]
@@ -144,6 +153,8 @@ class _Search:
     def _backwards(self) -> None:
         """Run the next backward on every stage, last stage first, after weight passes that free memory or fill its
         wait.
+
+        Raises `DoesNotApply` if memory has no room for a pass.
         """
         for i in reversed(range(self.p)):
             self._make_room(i, B)

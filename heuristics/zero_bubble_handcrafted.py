@@ -16,7 +16,7 @@ def handcrafted(problem: Problem, name: str, depth: int) -> Schedule:
 
     On the i-th stage (from 0), warm up with depth(p-1-i) forwards; then alternate F and B, with W following its B by
     depth*i micro-batches, so that every device has the same number of activations; then the backwards and weight passes
-    left over.
+    left over. Raises `DoesNotApply` unless backwards split and there is one stage per device.
     """
     split_backward(problem)
     devices = lines(problem, lambda i: depth * (problem.devices - 1 - i))

@@ -6,7 +6,10 @@ from pipesched.errors import BadInput
 
 
 def refuse_other(name: str, given: object, kind: type | tuple[type, ...], allowed: str) -> None:
-    """Raise `BadInput` unless argument `name` has this type; `allowed` describes what it may be."""
+    """Raise `BadInput` unless argument `name` has this type; `allowed` describes what it may be.
+
+    `given` is its value.
+    """
     if not isinstance(given, kind):
         raise BadInput(f"{name}: found {type(given).__name__}; allowed: {allowed}")
 

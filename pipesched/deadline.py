@@ -44,7 +44,10 @@ class Deadline:
 
     @staticmethod
     def after(seconds: float, stop: Event | None = None, clock: Callable[[], float] = time.monotonic) -> Deadline:
-        """Return the deadline `seconds` from now."""
+        """Return the deadline `seconds` from now.
+
+        `stop` is an event that ends it sooner, `clock` returns the time in seconds.
+        """
         return Deadline(clock() + seconds, stop or Event(), clock)
 
     def left(self) -> float:

@@ -83,7 +83,10 @@ def raised(error: BaseException) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str], alike: float = 0.6) -> str:
-    """Return `; did you mean X?` for the known word nearest to a misspelt one; empty if none is similar enough."""
+    """Return `; did you mean X?` for the known word nearest to a misspelt one; empty if none is similar enough.
+
+    `alike` is the least similarity, from 0 to 1 (equal).
+    """
     spelt = {name.lower(): name for name in known}
     letters = sorted(word.lower())
     swapped = [name for name in spelt if sorted(name) == letters]  # two letters exchanged, as zvb for zbv

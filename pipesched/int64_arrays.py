@@ -35,7 +35,10 @@ def require_range(numbers: IntArray, largest: int = LARGEST) -> None:
 
 def int64_sum(values: Sequence[Any], largest: int = LARGEST) -> int:
     """Return the sum of whole numbers that compiled code adds in any order; `OutOfRange` if a partial sum might not
-    fit."""
+    fit.
+
+    That is, if the absolute `values` add up to more than `largest`.
+    """
     if (reached := sum(map(abs, values))) > largest:
         raise OutOfRange(f"its numbers add up to {float(reached):.1e}, more than {largest:.1e}")
     return sum(values)

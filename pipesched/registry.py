@@ -28,7 +28,10 @@ class Registry(Generic[Item]):
     """
 
     def __init__(self, package: str, noun: str, others: Mapping[str, str] | None = None) -> None:
-        """Make a registry of the package's modules; `others` maps further names that users know to names of items."""
+        """Make a registry of the package's modules; `others` maps further names that users know to names of items.
+
+        `noun` names the kind of item in messages.
+        """
         self._package = package
         self._noun = noun
         self._others = others or {}

@@ -149,7 +149,10 @@ def _write_peaks(
     axes: Axes, problem: Problem, at: float, size: float, peak: int, host: list[tuple[int, int]] | None
 ) -> None:
     """Write the peaks of device (`peak`) and host (the steps of its memory) at the right end of the row, centred at
-    `at`."""
+    `at`.
+
+    `size` is that of the text in points.
+    """
     lines = [f"{'device' if host else 'peak'} {memory_amount(problem, peak)}"]
     if host:
         lines.append(f"host {memory_amount(problem, _most([host]))}")

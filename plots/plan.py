@@ -127,7 +127,10 @@ def _draw_memory(plan: PlanProblem, found: Sequence[DeviceMemory], axes: Axes) -
 
 
 def _draw_times(plan: PlanProblem, rows: Sequence[StageRow], axes: Axes, devices: int) -> None:
-    """Draw forward, backward and recomputation of one micro-batch, by stage."""
+    """Draw forward, backward and recomputation of one micro-batch, by stage.
+
+    `devices` is the number of rows.
+    """
     bars = []
     for row in rows:
         again = float(row.costs.recomputation)
@@ -142,7 +145,10 @@ def _draw_times(plan: PlanProblem, rows: Sequence[StageRow], axes: Axes, devices
 
 
 def _draw_for_parameters(plan: PlanProblem, rows: Sequence[StageRow], axes: Axes, devices: int) -> None:
-    """Draw the time of gatherings, reductions and optimizer steps by stage."""
+    """Draw the time of gatherings, reductions and optimizer steps by stage.
+
+    `devices` is the number of rows.
+    """
     parameters = plan.model.parameters
     colours = {
         name: _FOR_PARAMETERS[name] for name, one in zip(parameters._fields, parameters, strict=True) if one is not None

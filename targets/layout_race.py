@@ -178,7 +178,8 @@ def _all(
 ) -> Iterator[tuple[Layout, int]]:
     """Yield each possible layout for each micro-batch size, with the number of micro-batches in a step.
 
-    `BadInput` with the reasons if there is none.
+    `BadInput` with the reasons if there is none. `given` are sizes that are not searched, by name; `gpus` is the number
+    of devices.
     """
     mistakes, found = list[str](), False
     for total, size in batch.options():

@@ -46,14 +46,18 @@ class TimedFiles:
         self.paths: list[Path] = []
 
     def must(self, work: Callable[[], Iterable[Path]]) -> None:
-        """Write small files regardless of the time limit; Ctrl-C waits for them."""
+        """Write small files regardless of the time limit; Ctrl-C waits for them.
+
+        `work` writes them and returns their paths.
+        """
         with not_interrupted():
             self.paths += work()
 
     def may(self, name: str, work: Callable[[], Iterable[Path]], each: float = 0) -> None:
         """Write files if time is left; none is begun that takes longer, at `each` microseconds a pass.
 
-        Those left out are named by `note_left_out`.
+        Those left out are named by `note_left_out`. `work` writes them and returns their paths; `name` is what the user
+        calls them.
         """
         if self._deadline is None:
             self.must(work)

@@ -54,7 +54,7 @@ def problem_sizes_of(path: str, objective: str | None) -> list[tuple[Problem, in
     """Return the problem of each micro-batch size that a file lists, with the sequences of a micro-batch (None: not
     known).
 
-    Prints the notes of each problem.
+    Prints the notes of each problem. `objective` replaces the file's, if given.
     """
     return [(_of(problem, path, objective), sequences) for problem, sequences in read_problem_sizes(path)]
 
@@ -99,7 +99,8 @@ def draw(
 ) -> Path:
     """Write a picture of a timeline, in the format of the path's ending; `others` as for `picture_kind`.
 
-    `metrics` are given where more is known than the timeline shows; `window`, in ticks, draws a part of it.
+    `metrics` are given where more is known than the timeline shows; `window`, in ticks, draws a part of it. `plot` is
+    the name of the kind of picture.
     """
     from plots.catalogue import PLOTS
     from plots.render import render_plot

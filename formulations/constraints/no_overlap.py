@@ -86,7 +86,11 @@ def by_intervals(model: Model) -> None:
 
 
 def _alone(model: Model, x: Operation, blocks: list[cp_model.IntVar] | None) -> cp_model.IntervalVar:
-    """Return the interval of an operation, present if it runs and is in none of `blocks` (None: no block has it)."""
+    """Return the interval of an operation, present if it runs and is in none of `blocks` (None: no block has it).
+
+    With `blocks`, it is posted that exactly one of them, or a literal of being in none, is true. An operation of
+    variable length that no block has is always present, with length 0 if it does not run.
+    """
     start, size, runs, name = model.start[x], model.alone(x), model.runs(x), f"I{x}"
     if isinstance(size, int) and blocks is None:
         return model.cp.new_optional_fixed_size_interval_var(start, size, runs, name)

@@ -30,14 +30,18 @@ def uniform_recompute(problem: Problem, schedule: Schedule) -> Schedule:
 
 
 def full_offload(problem: Problem, schedule: Schedule) -> Schedule:
-    """Return the order with every activation copied out right after forward, and back one pass before backward."""
+    """Return the order with every activation copied out right after forward, and back one pass before backward.
+
+    Raises `DoesNotApply` unless every activation may be offloaded.
+    """
     return _offload(problem, schedule, lambda _: True)
 
 
 def half_offload(problem: Problem, schedule: Schedule) -> Schedule:
     """Return the order with half of the activations offloaded: each device's first half of chunks.
 
-    These live longest. On a device with one chunk, those of every other micro-batch.
+    These live longest. On a device with one chunk, those of every other micro-batch. Raises `DoesNotApply` unless every
+    activation may be offloaded.
     """
     place = {s: n for stages in problem.placement.stages_of for n, s in enumerate(stages)}
     chunks = problem.placement.stages // problem.devices
@@ -50,7 +54,7 @@ def _offload(problem: Problem, schedule: Schedule, chosen: Chosen) -> Schedule:
     """Return the order with chosen activations (by F) offloaded, if copies fit between forward and backward.
 
     The time between is that in the order without copies. An activation that its stage may not keep is offloaded in any
-    case.
+    case. Raises `DoesNotApply` unless every activation may be offloaded.
     """
     all_may_offload(problem)
     alone = simulate(problem.keeping_activations(), schedule)

@@ -46,7 +46,8 @@ def on_leg(devices: int, leg: Leg, device: int, microbatch: int) -> Pass:
 def v_block(problem: Problem, name: str, offsets: Offsets) -> Schedule:
     """Return the order of a block with these offsets, repeated for every micro-batch, weight passes in the gaps.
 
-    Warm-up and cool-down are compacted within the memory peak of the repeated block.
+    Warm-up and cool-down are compacted within the memory peak of the repeated block. Raises `DoesNotApply` unless
+    backwards split and device d has stages d and 2p-1-d.
     """
     split_backward(problem)
     return schedule_of(_orders(v_of_stages(problem), problem.microbatches, offsets), name)
@@ -54,7 +55,10 @@ def v_block(problem: Problem, name: str, offsets: Offsets) -> Schedule:
 
 @lru_cache(maxsize=512)
 def _orders(p: int, m: int, offsets: Offsets) -> tuple[tuple[Pass, ...], ...]:
-    """Return the order of every device for p devices and m micro-batches; cached, as nothing else matters."""
+    """Return the order of every device for p devices and m micro-batches; cached, as nothing else matters.
+
+    Raises `DoesNotApply` if passes of a block would always meet on a device.
+    """
     problem = _unit_problem(p, m)
     starts = block(p, *offsets)
     rows = [_with_weights(row) for row in _repeated(starts, m)]
@@ -67,13 +71,19 @@ def _orders(p: int, m: int, offsets: Offsets) -> tuple[tuple[Pass, ...], ...]:
 
 
 def _unit_problem(p: int, m: int) -> Problem:
-    """Return the problem of a V of stages whose passes all take one tick, with free transfers."""
+    """Return the problem of a V of stages whose passes all take one tick, with free transfers.
+
+    `p` is the number of devices, `m` that of micro-batches.
+    """
     one = (1,) * (2 * p)
     return Problem(v_shape(p), m, stages_of(one, one, one, one))
 
 
 def roomiest(problem: Problem, name: str) -> Schedule:
-    """Return the order of the block with most activations in flight that fits the capacity; V-Min if none fits."""
+    """Return the order of the block with most activations in flight that fits the capacity; V-Min if none fits.
+
+    Raises `DoesNotApply` as `v_block` does.
+    """
     schedule = v_block(problem, name, V_ZB)
     for offsets in (V_TWO_THIRDS, V_HALF, V_MIN):
         if _fits(problem, schedule):

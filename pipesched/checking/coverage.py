@@ -50,7 +50,10 @@ def unknown(problem: Problem) -> list[str]:
 
 
 def _used(owner: Any, known: set[str]) -> list[str]:
-    """Return the names of a dataclass's fields that are not in `known` and differ from their default."""
+    """Return the names of a dataclass's fields that are not in `known` and differ from their default.
+
+    `owner` is the dataclass's instance.
+    """
     return [one.name for one in fields(owner) if one.name not in known and getattr(owner, one.name) != _default(one)]
 
 

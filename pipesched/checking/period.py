@@ -33,7 +33,8 @@ def period_load(problem: Problem, evidence: OnDevice) -> Fraction:
 def period_stream_load(problem: Problem, evidence: OnStream) -> Fraction:
     """Argument: a stream runs all its tasks of one micro-batch of each chain, one at a time.
 
-    Returns the bound in ticks.
+    Returns the bound in ticks. Raises `RefusedEvidenceError` for a device that does not exist, or if passes may run in
+    blocks.
     """
     unit = _one_of_each_chain(problem)
     return Fraction(stream_load(unit, evidence), unit.microbatches)

@@ -78,6 +78,7 @@ def with_axis_of_sizes(document: Mapping[str, Any], source: str) -> Mapping[str,
     """Return the document with its list of micro-batch sizes as an axis of its `sweep` section.
 
     The first size is in the place of the list. Itself where it lists no sizes. `source` names the document in messages.
+    `BadInput` for a wrong list.
     """
     sizes = sizes_of(document, source)
     if sizes is None:

@@ -52,7 +52,7 @@ def read_plan(path: str | Path) -> PlanProblem:
 def read_plan_sizes(path: str | Path) -> list[tuple[PlanProblem, int | None]]:
     """Return (plan problem, sequences of a micro-batch) for each micro-batch size that a plan file lists.
 
-    A file that lists no sizes gives one problem, with None.
+    A file that lists no sizes gives one problem, with None. `BadInput` lists every mistake.
     """
     document = read_document(path)
     if sizes_of(document, str(path)) is None:

@@ -64,7 +64,7 @@ def read_problem(path: str | Path) -> Problem:
 def read_problem_sizes(path: str | Path) -> list[tuple[Problem, int | None]]:
     """Return (problem, sequences of a micro-batch) for each micro-batch size that a problem file lists.
 
-    A file that lists no sizes gives one problem, with None.
+    A file that lists no sizes gives one problem, with None. `BadInput` lists every mistake.
     """
     document = read_document(path)
     if sizes_of(document, str(path)) is None:

@@ -138,7 +138,10 @@ def steps_from(document: object, source: str) -> StepsFile:
 
 
 def _cells(row: Mapping[str, str], source: str) -> dict[str, Any]:
-    """Return the non-empty cells of a row, by column, as YAML reads them; spaces separate a cell's layers of stages."""
+    """Return the non-empty cells of a row, by column, as YAML reads them; spaces separate a cell's layers of stages.
+
+    `source` names the row in messages.
+    """
     given = {key: (row[key] or "").strip() for key in StepEntry.model_fields if key in row}
     return {
         key: read_yaml(f"[{', '.join(cell.split())}]" if key == "partition" else cell, f"{source}: {key}")

@@ -62,11 +62,17 @@ class Cluster:
 
     @property
     def longest_lag(self) -> Fraction:
-        """The longest time of a transfer."""
+        """The longest time of a transfer.
+
+        In the file's unit of time.
+        """
         return max((lag for row in self.links for lag in row), default=self.transfer)
 
     def lag(self, sender: DeviceId, receiver: DeviceId) -> Fraction:
-        """Return the time of a transfer from one device to another; 0 within a device."""
+        """Return the time of a transfer from one device to another; 0 within a device.
+
+        In the file's unit of time.
+        """
         if sender == receiver:
             return Fraction(0)
         return self.links[sender][receiver] if self.links else self.transfer

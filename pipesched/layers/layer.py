@@ -69,7 +69,10 @@ class LayerType:
 
     @property
     def full_backward(self) -> Fraction:
-        """The duration of a full backward in one pass."""
+        """The duration of a full backward in one pass.
+
+        In the file's unit of time.
+        """
         whole = self.backward + (self.weight or 0)
         return whole if self.fused is None else self.fused
 
@@ -80,17 +83,26 @@ class LayerType:
 
     @property
     def saved_in_block(self) -> Fraction:
-        """The time that a block of its forward and full backward takes less than the two in turn."""
+        """The time that a block of its forward and full backward takes less than the two in turn.
+
+        In the file's unit of time; 0 without blocks.
+        """
         return Fraction(0) if self.overlapped is None else self.forward + self.full_backward - self.overlapped
 
     @property
     def least_backward(self) -> Fraction:
-        """The least time that a backward adds to its device's work, in one pass, in two, or in a block."""
+        """The least time that a backward adds to its device's work, in one pass, in two, or in a block.
+
+        In the file's unit of time.
+        """
         return min(self.full_backward - self.saved_in_block, self.backward + (self.weight or 0))
 
     @property
     def least_gradient(self) -> Fraction:
-        """The least time that a gradient adds to its device's work until it is computed."""
+        """The least time that a gradient adds to its device's work until it is computed.
+
+        In the file's unit of time.
+        """
         return min(self.backward, self.full_backward - self.saved_in_block)
 
     @property

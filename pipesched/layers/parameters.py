@@ -56,7 +56,10 @@ class Parameters(NamedTuple):
 
     @property
     def added(self) -> Fraction:
-        """The total time that every stage adds to that of its layers."""
+        """The total time that every stage adds to that of its layers.
+
+        In the file's unit of time.
+        """
         gather = self.gather.of.time if self.gather else Fraction(0)
         return gather + (self.reduce.time if self.reduce else 0) + (self.step or 0)
 

@@ -158,12 +158,18 @@ class _Between:
 
 
 def _up_to(total: Fraction, attention: Fraction, end: Fraction) -> Fraction:
-    """Return the part of a time up to `end`; `attention` is the part of `total` that grows with the square."""
+    """Return the part of a time up to `end`; `attention` is the part of `total` that grows with the square.
+
+    `end` is a share of the sequence, from 0 to 1; the result is in the unit of `total`.
+    """
     return (total - attention) * end + attention * end * end
 
 
 def _backward_attention(layer: LayerType) -> Fraction:
-    """Return the attention's part of a full backward; all of it is in B, since attention has no weights."""
+    """Return the attention's part of a full backward; all of it is in B, since attention has no weights.
+
+    In the file's unit of time.
+    """
     return layer.attention_backward * (layer.backward + (layer.weight or 0))
 
 

@@ -272,7 +272,10 @@ class PlanProblem:
         return 0 if place < self.model.before_training else ticks
 
     def slowness_of_places(self, placement: Placement) -> tuple[Fraction, ...]:
-        """Return the slowness of the device at each place of a chain; it is the same in all chains."""
+        """Return the slowness of the device at each place of a chain; it is the same in all chains.
+
+        Slowness is the factor by which a device multiplies the times of layers.
+        """
         return tuple(self.cluster.slowness_of(placement.stage_device[stage]) for stage in placement.chains[0])
 
     def stage(self, costs: StageCosts, in_pieces: bool, stages: int, passes: int) -> Stage:

@@ -42,7 +42,10 @@ class StageCosts:
 
     @property
     def work(self) -> Fraction:
-        """The least time that one micro-batch's passes add to their device's work."""
+        """The least time that one micro-batch's passes add to their device's work.
+
+        In the file's unit of time.
+        """
         return self.forward + min(self.fused - (self.block_saves or 0), self.backward + (self.weight or 0))
 
     def slowed(self, slowness: Fraction) -> StageCosts:

@@ -93,7 +93,10 @@ def _union(intervals: list[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _shared(union: list[tuple[float, float]], start: float, end: float) -> float:
-    """Return the length of the intersection of a union of intervals with [start, end]."""
+    """Return the length of the intersection of a union of intervals with [start, end].
+
+    It is in the unit of the intervals.
+    """
     at = max(0, bisect_right(union, (start, float("inf"))) - 1)
     total = 0.0
     while at < len(union) and union[at][0] < end:

@@ -120,7 +120,10 @@ def _stages(order: tuple[Slot, ...]) -> list[StageId]:
 
 
 def _cells(device: DeviceId, order: tuple[Slot, ...], chunks: int) -> Iterator[Cell]:
-    """Yield the slots of a device as boxes; the two passes of one slot are stacked."""
+    """Yield the slots of a device as boxes; the two passes of one slot are stacked.
+
+    `chunks` is the number of stages of a device.
+    """
     chunk_of = {stage: number for number, stage in enumerate(_stages(order))}
     for at, slot in enumerate(order):
         high = (_BOTTOM - _TOP) / len(slot)

@@ -84,7 +84,10 @@ def _tips(problem: Problem) -> Callable[[Box], str]:
 
 
 def legend(kinds: Iterable[PassKind], shades: Sequence[str], transfers: bool = False) -> str:
-    """Return the legend as HTML: kinds of pass that occur with their colours, and shades if there are several."""
+    """Return the legend as HTML: kinds of pass that occur with their colours, and shades if there are several.
+
+    `transfers`: transfers occur, too.
+    """
     found = {*kinds}
     entries: list[tuple[RGB, str]] = [(shade(kind, 0, 1), name) for kind, name in NAMES.items() if kind in found]
     entries += [(TRANSFER, "Transfer to another device")] if transfers else []

@@ -137,7 +137,10 @@ class BatchSizes:
 
 
 def _achieved(one: SizeResult) -> tuple[Fraction, Fraction]:
-    """Return the key that is least for the best size: free memory, negated, and value."""
+    """Return the key that is least for the best size: free memory, negated, and value.
+
+    In the file's units of memory and time; free memory is 0 where it does not count.
+    """
     assert one.value is not None
     return (Fraction(0) if one.free is None else -one.free.value), one.value
 

@@ -19,7 +19,7 @@ def is_taken(microbatches: int, devices: int, group: int) -> bool:
 def group_sizes(microbatches: int, devices: int) -> list[int]:
     """Return, for each possible number of groups, the smallest size that Megatron accepts.
 
-    The smallest one needs the least memory and starts backwards first.
+    The smallest one needs the least memory and starts backwards first. `devices` is the number of pipeline devices.
     """
     found = []
     for number in range(microbatches // devices, 0, -1):
@@ -42,7 +42,7 @@ def order_of(microbatches: int, devices: int, group: int) -> str:
 def group_of(order: str | None, microbatches: int, devices: int) -> int | None:
     """Return the group size in an order's name, or for any other order the least that Megatron accepts.
 
-    None if Megatron does not accept it, or accepts none.
+    None if Megatron does not accept it, or accepts none. `microbatches` are in all, `devices` of the pipeline.
     """
     base, _, number = (order or "").partition(":")
     if base == ORDER and not number:

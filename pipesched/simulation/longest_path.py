@@ -21,7 +21,10 @@ Numbers = Any
 
 @cache
 def compiled(kernel: Callable[..., int]) -> Callable[..., int]:
-    """Return a function of this module compiled for arrays of 64-bit integers."""
+    """Return a function of this module compiled for arrays of 64-bit integers.
+
+    `kernel` is that function.
+    """
     import pipesched.compiled
 
     return pipesched.compiled.compiled(kernel)
@@ -64,7 +67,8 @@ def earliest(
 def latest(at: Numbers, after: Numbers, lag: Numbers, ticks: Numbers, start: Numbers, sequence: Numbers) -> int:
     """Lower `start` to the latest starts that delay no later node; the other arguments are those of `earliest`.
 
-    `sequence` is as `earliest` has filled it. `ticks` and `lag` are in ticks; `start` is by node.
+    `sequence` is as `earliest` has filled it. `ticks` and `lag` are in ticks; `start` is by node. Returns the number of
+    nodes in `sequence`.
     """
     for place in range(len(sequence) - 1, -1, -1):
         node = sequence[place]
@@ -77,7 +81,7 @@ def reached(at: Numbers, after: Numbers, lag: Numbers, ticks: Numbers, start: Nu
     """Raise `start` to the latest end, with lag, of any path from earlier nodes; the other arguments are those of
     `earliest`.
 
-    `sequence` is as `earliest` has filled it.
+    `sequence` is as `earliest` has filled it. Returns the number of nodes in `sequence`.
     """
     for node in sequence:
         end = start[node] + ticks[node]

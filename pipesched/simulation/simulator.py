@@ -31,7 +31,7 @@ def simulate(problem: Problem, schedule: Schedule, not_before: Sequence[Ticks] |
 def simulate_late(problem: Problem, schedule: Schedule, graph: Graph | None = None) -> Timeline:
     """Return the timeline with earliest times, but with every device beginning as late as delays no end.
 
-    `graph` is the order's, if known.
+    `graph` is the order's, if known. Raises `Deadlock` as `simulate` does.
     """
     graph = graph or Graph(problem, schedule)
     return _timeline(problem, graph, latest_openings(graph))
@@ -44,7 +44,10 @@ def _timeline(problem: Problem, graph: Graph, not_before: Sequence[Ticks]) -> Ti
 
 def latest_openings(graph: Graph) -> list[Ticks]:
     """Return by device the latest start of its first pass, in ticks, for which no device ends later than with earliest
-    times."""
+    times.
+
+    Raises `Deadlock` as `simulate` does.
+    """
     start, sequence = run_order(graph, [0] * len(graph.opening))
     by = graph.column(int(np.max(start, initial=0)))
     for nodes in graph.closing:

@@ -65,7 +65,10 @@ class Row:
 
     @property
     def free(self) -> Fraction | None:
-        """The free memory that the best schedule leaves; None unless the objective maximises it."""
+        """The free memory that the best schedule leaves; None unless the objective maximises it.
+
+        In the file's unit of memory.
+        """
         return None if self.outcome is None or self.outcome.free is None else self.outcome.free.value
 
     @property

@@ -110,7 +110,10 @@ def _legend(
     columns: int,
     coloured: bool,
 ) -> Iterator[Line]:
-    """Yield the legend of letters on as many lines as needed, and the meaning of a column if it is a sample."""
+    """Yield the legend of letters on as many lines as needed, and the meaning of a column if it is a sample.
+
+    `coloured`: the chart is shown in colours, and the legend has these. `columns` is the width in characters.
+    """
     lines: list[list[Piece]] = [[]]
     for letter, name, fill in _entries(boxes, letters, coloured):
         taken = sum(len(piece.text) for piece in lines[-1])

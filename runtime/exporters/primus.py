@@ -169,7 +169,7 @@ def _notes(timeline: Timeline) -> Iterator[str]:
 def _proof(timeline: Timeline) -> str:
     """Return the proof for the order with our own transfers.
 
-    Primus' ranks also meet slot by slot, which closes no cycle.
+    Primus' ranks also meet slot by slot, which closes no cycle. `BadInput` with the cycle of waits if it does not end.
     """
     return proof_of_streams(_NAME, timeline) if runs_on_streams(timeline) else proved(_NAME, lower(timeline))
 

@@ -14,7 +14,10 @@ CSV, _META = ".csv", ".meta.json"
 
 
 def write(timeline: Timeline, _: Settings) -> Files:
-    """Return the text of the CSV and of its side file, by suffix."""
+    """Return the text of the CSV and of its side file, by suffix.
+
+    `BadInput` if the transfers that PyTorch adds would deadlock.
+    """
     label = last_stage_labels(timeline)
     rows = [[cell(one, label) for one in computes_of(timeline, d)] for d in range(timeline.problem.devices)]
     csv = "".join(",".join(row) + "\n" for row in rows)

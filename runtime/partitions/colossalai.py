@@ -37,7 +37,8 @@ def arguments():
 def _write(model: StagedModel) -> PartitionSettings:
     """Return the settings for one stage a device.
 
-    With more, the plugin accepts only lists with one number for each device.
+    With more, the plugin accepts only lists with one number for each device. Raises `BadInput` if it cannot express the
+    model.
     """
     loop(_NAME, model, chunks=1)
     microbatches_a_device(_NAME, model, 1)

@@ -100,8 +100,10 @@ def notes_on(form: PartitionFormat, problem: PlanProblem) -> tuple[str, ...]:
 
 
 def staged_plan(problem: PlanProblem, candidate: PlanCandidate, lines: tuple[str, ...] = ()) -> StagedModel:
-    """Return a plan's best candidate as the stages that settings are written from; `lines` go at the head of its
-    files."""
+    """Return a plan's best candidate as the stages that settings are written from; `lines` go at the head of its files.
+
+    `BadInput` if the model's layers are not in an order that runtimes know.
+    """
     placement = candidate.timeline.problem.placement
     microbatches = problem.microbatches
     made = staged(problem.model, candidate.partition, placement, microbatches, candidate.schedule, problem.name, lines)

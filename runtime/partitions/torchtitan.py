@@ -128,7 +128,10 @@ def _modules(counts: tuple[StageCounts, ...]) -> list[list[str]]:
 
 
 def _schedule(model: StagedModel) -> str:
-    """Return the name of a schedule of PyTorch for which torchtitan places the stages as here."""
+    """Return the name of a schedule of PyTorch for which torchtitan places the stages as here.
+
+    `BadInput` if there is none.
+    """
     if model.placement.stage_device == v_shape(model.devices).stage_device:
         return "ZBVZeroBubble"
     return "1F1B" if loop(_NAME, model) == 1 else "Interleaved1F1B"

@@ -92,7 +92,7 @@ def gpt(
     do not divide. With two stages more than layers the first has only the embedding, the last norm and head, each other
     one a block. The same arguments give the same parameters and data, whatever random numbers were drawn before. The
     hidden state has `hidden` numbers a token; a micro-batch has `microbatch_size` sequences of `sequence` tokens from
-    `vocabulary`, drawn with `seed` like the parameters.
+    `vocabulary`, drawn with `seed` like the parameters. `BadInput` for sizes that do not go together.
     """
     layers = stages if layers is None else layers
     _check(stages, layers, hidden, heads)

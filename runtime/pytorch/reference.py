@@ -39,7 +39,7 @@ def reference(
 
     Every chain computes all micro-batches of the step, each stage by plain autograd in the process that has it, so that
     no process needs more than its stages. `tell` is called before each stage. Parameters stay as they are, and their
-    `grad` ends as None.
+    `grad` ends as None. `rank` is that of this process, `step` the number of the step.
     """
     sums = _Sums(local, job.problem.microbatches)
     where = job.problem.placement

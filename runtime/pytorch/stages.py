@@ -40,7 +40,10 @@ class RankStages:
 
 
 def build(job: Job) -> PipelineModel:
-    """Return the model of a job; it is the same in every process."""
+    """Return the model of a job; it is the same in every process.
+
+    `BadInput` if it cannot be built.
+    """
     options = {"dtype": getattr(torch, job.dtype), "seed": job.seed, **job.model.options}
     if job.model.name == "gpt":
         return gpt(job.depth, **options)
@@ -50,7 +53,10 @@ def build(job: Job) -> PipelineModel:
 
 
 def hold(job: Job, rank: int, device: torch.device) -> RankStages:
-    """Return the stages of device `rank` of the placement, on a torch device; to be called by every process."""
+    """Return the stages of device `rank` of the placement, on a torch device; to be called by every process.
+
+    `BadInput` if the model cannot be built or its tensors sent.
+    """
     placement = job.problem.placement
     model = build(job)
     position = {number: at for chain in placement.chains for at, number in enumerate(chain)}
@@ -90,7 +96,8 @@ def _boundaries(
     """Return the input and output of each stage here, which fix the messages' shapes before the first step.
 
     Otherwise PyTorch's runtime runs a backward of its own first, which would fill a weight store with gradients that
-    the first step then adds to its own.
+    the first step then adds to its own. Both are by stage number. `rank` is that of this process. `BadInput` if one has
+    something that is no tensor.
     """
     takes: dict[int, Boundary] = {}
     gives: dict[int, Boundary] = {}

@@ -26,7 +26,10 @@ _MOST = re.compile(r"^\s*(forward-compute|backward-compute) ?\.+:\s*([\d.]+)\s*$
 
 
 def sizes_in(lines: Iterable[str], hints: Hints) -> Hints:
-    """Return the hints, with pipeline devices and micro-batches filled in from the log where they are missing."""
+    """Return the hints, with pipeline devices and micro-batches filled in from the log where they are missing.
+
+    `lines` are those of the log.
+    """
     text = "\n".join(lines)
     devices, microbatches = _DEVICES.search(text), _MICROBATCHES.search(text)
     return Hints(
@@ -41,7 +44,7 @@ def read_summary(lines: Sequence[str], hints: Hints) -> PipelineTrace | None:
 
     Times are in ms in the log and totals of a step, here divided by the micro-batches. Extremes are preferred: the last
     device has the most, as it has the head, and every other the least. `BadInput` if devices or micro-batches are known
-    neither from the log nor from `hints`.
+    neither from the log nor from `hints`. `lines` are those of the log.
     """
     last: dict[PassKind, list[tuple[float, float]]] = {}
     extremes: dict[PassKind, list[tuple[float, float]]] = {}

@@ -35,11 +35,17 @@ class MemoryLevels:
         self._devices = [_Device(self._chains, device) for device in range(problem.devices)]
 
     def least(self) -> Fraction:
-        """Return a level below which no schedule exists: a device must fit its activations of one micro-batch."""
+        """Return a level below which no schedule exists: a device must fit its activations of one micro-batch.
+
+        A level is an amount in the file's unit or a share of each device's capacity, as `scale` says.
+        """
         return max(_one_microbatch(self._chains, d) / w for d, w in enumerate(self.scale.weights))
 
     def most(self) -> Fraction:
-        """Return a level that no schedule exceeds, with all activations of all micro-batches in memory."""
+        """Return a level that no schedule exceeds, with all activations of all micro-batches in memory.
+
+        A level is an amount in the file's unit or a share of each device's capacity, as `scale` says.
+        """
         return max(device.most / w for device, w in zip(self._devices, self.scale.weights, strict=True))
 
     def capacities(self, level: Fraction) -> tuple[MemorySteps, ...]:
@@ -54,11 +60,17 @@ class MemoryLevels:
         return self.problem.with_room(self.capacities(level))
 
     def snapped(self, level: Fraction) -> Fraction:
-        """Return the highest level that a schedule can have and that does not exceed this one."""
+        """Return the highest level that a schedule can have and that does not exceed this one.
+
+        A level is an amount in the file's unit or a share of each device's capacity, as `scale` says.
+        """
         return max(c / w for c, w in zip(self.capacities(level), self.scale.weights, strict=True))
 
     def above(self, level: Fraction) -> Fraction | None:
-        """Return the lowest level that a schedule can have above this one; None if capacities allow none."""
+        """Return the lowest level that a schedule can have above this one; None if capacities allow none.
+
+        A level is an amount in the file's unit or a share of each device's capacity, as `scale` says.
+        """
         found = []
         for device, cap in enumerate(self.capacities(level)):
             more, own = self._devices[device].above(cap), self.problem.room[device]

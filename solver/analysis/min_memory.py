@@ -211,7 +211,10 @@ class _Search:
         )
 
     def _between(self, low: Fraction, high: Fraction) -> Fraction:
-        """Return a level from `low` up to, not including, `high`: the highest possible up to their mean, or `low`."""
+        """Return a level from `low` up to, not including, `high`: the highest possible up to their mean, or `low`.
+
+        A level is an amount of memory in the file's unit, or a share of each device's capacity.
+        """
         return max(low, self.levels.snapped((low + high) / 2))
 
     def solution(self) -> Solution:

@@ -60,7 +60,10 @@ class ParetoFront:
         return levels * self._analytic_seconds / max(1, len(self._analytic))
 
     def top(self) -> Fraction | None:
-        """Return the memory level of the fastest schedule, the lowest of several; None while no schedule is known."""
+        """Return the memory level of the fastest schedule, the lowest of several; None while no schedule is known.
+
+        A level is an amount of memory in the file's unit, or a share of each device's capacity.
+        """
         fastest = min(self._schedules, key=lambda known: (known.value, known.level), default=None)
         return None if fastest is None else fastest.level
 

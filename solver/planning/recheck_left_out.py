@@ -56,7 +56,7 @@ def is_partition(plan: PlanProblem, one: SolvedPartition) -> bool:
 def _published_value(plan: PlanProblem, choice: Choice, one: SolvedPartition) -> Fraction | float:
     """Return the least value of the allowed published schedules that apply and fit the memory.
 
-    Infinite if there is none.
+    Infinite if there is none. In the file's unit of time.
     """
     problem, values = plan.problem(choice, one.partition), list[Fraction]()
     for name in plan.schedules:

@@ -30,7 +30,7 @@ def solve(
     """Search the best schedule and send progress, charts, schedule files, and at the end the solution.
 
     If `text` is a plan file, the best plan is searched instead. With `target` the search is restricted to what that
-    runtime can express.
+    runtime can express. The time limit is `seconds`; `workers` and `seed` are those of the search.
     """
     limits, asked = Limits(seconds=seconds, workers=workers, seed=seed), document_of(text, settings)
     if is_plan(asked):

@@ -15,7 +15,10 @@ from pipesched.results.evidence import AroundDevice
 
 def head_and_tail(problem: Problem, evidence: AroundDevice) -> Fraction:
     """Return the lower bound, in ticks: the path to the device, its work until its last gradient or forward, the path
-    back."""
+    back.
+
+    Raises `RefusedEvidenceError` if the evidence does not fit the problem.
+    """
     here = OneDevice(problem, evidence.device)
     gates = {chain[0]: gate for chain, gate in zip(here.chains, gates_of(problem, evidence.owner, here), strict=True)}
     head = min(here.times[chain[0]].begins - here.times[gates[chain[0]]].begins for chain in here.firsts)

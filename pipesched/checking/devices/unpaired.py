@@ -143,6 +143,7 @@ class ModeNumbers:
         is None.
 
         `full` says that memory was full at the first backward; `kept_free` is memory that stayed empty until then.
+        Raises `RefusedEvidenceError` if a chain of the device does not pass the owner.
         """
         here, times = self.here, self.here.times
         gates = gates_of(here.problem, owner, here)

@@ -24,7 +24,7 @@ _MOST_SUMS = 10_000
 def integral_warm_up(problem: Problem, evidence: OnDevice, bound: Fraction | Ticks) -> Fraction | Ticks:
     """Return `bound` if no schedule is below it: a device on the chain could not run its first backward early enough.
 
-    Else raise `RefusedEvidenceError`.
+    Else raise `RefusedEvidenceError`. All values are in ticks.
     """
     last = OneDevice(problem, evidence.device)
     if len(last.chains) != 1:

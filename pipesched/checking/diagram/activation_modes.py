@@ -47,7 +47,8 @@ def activation_mode_diagram(problem: Problem, evidence: Diagram) -> Ticks:
     """Return the least end, in ticks, of all orders that end before the threshold `evidence.below`, or else that
     threshold.
 
-    Raises `NotCoveredError` for problems with overlapped blocks.
+    Raises `NotCoveredError` for problems with overlapped blocks. Raises `RefusedEvidenceError` if the evidence does not
+    fit the problem.
     """
     require_covered(problem, _KNOWN)
     if problem.overlaps:

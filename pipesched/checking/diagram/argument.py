@@ -40,7 +40,8 @@ def decision_diagram(problem: Problem, evidence: Diagram, stage_of: tuple[StageI
     """Return the least end, in ticks, of the orders of the evidence's stages, or the threshold `below` if that is less.
 
     Where stages are tasks, `stage_of` gives for each the number of the stage that its tasks belong to. Raises
-    `RefusedEvidenceError` if the evidence does not fit the problem.
+    `RefusedEvidenceError` if the evidence does not fit the problem. Raises `NotCoveredError` if numbers are too large
+    or orders too many.
     """
     from pipesched.checking.diagram.chain_steps import ChainSteps
     from pipesched.checking.diagram.completion import completions, reachable

@@ -91,7 +91,7 @@ def walk_along(
 
     `owner` is the device whose span is bounded, None for the makespan. With `stage_of` each stage is some tasks of the
     stage of that number, whose weight tasks hold its memory together. Raises `NotCoveredError` if numbers are too
-    large.
+    large. Raises `RefusedEvidenceError` if memory admits no micro-batch to a chain.
     """
     where, all_stages = problem.placement, problem.stages
     every, back, start, ends, first, last, number, admitted, column, tail = _step_rows(problem, stages, owner)

@@ -39,7 +39,7 @@ def memory_and_modes(problem: Problem, evidence: OnDevice, bound: Fraction | Tic
     """Return `bound` if no schedule is better, since the memory of the evidence's device would not suffice for any
     lower value.
 
-    Else raise `RefusedEvidenceError`.
+    Else raise `RefusedEvidenceError`. All values are in ticks. Raises `NotCoveredError` if numbers are too large.
     """
     limited = OneDevice(problem, evidence.device)
     if any(

@@ -143,7 +143,10 @@ def _host_groups(form: ProblemForm) -> Groups:
 
 
 def _limits(form: ProblemForm) -> Iterator[tuple[object, list[Fraction]]]:
-    """Yield the capacities of the hosts as a column, one for each host; nothing where the file gives none."""
+    """Yield the capacities of the hosts as a column, one for each host; nothing where the file gives none.
+
+    A column is (key path for messages, amounts in the file's unit).
+    """
     groups = _host_groups(form)
     if groups:
         capacity = form.memory.offload.host_capacity.capacity

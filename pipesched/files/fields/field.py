@@ -168,7 +168,7 @@ def list_of(one: Callable[[object], Entry | None], allowed: str) -> Callable[[ob
 def each_of(one: Callable[[object], Entry | None], entries: list[object], allowed: str) -> list[Entry] | None:
     """Return every entry converted by `one`; None for an empty list.
 
-    Raises `WrongEntries` with all entries that `one` refuses.
+    Raises `WrongEntries` with all entries that `one` refuses. `allowed` is what each entry may be, for the message.
     """
     accepted = [one(item) for item in entries]
     wrong = [at for at, entry in enumerate(accepted) if entry is None]

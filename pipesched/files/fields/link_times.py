@@ -78,7 +78,7 @@ def unused_diagonal(transfer: Latency | None) -> list[str]:
 def wrong_size(transfer: object, devices: int) -> str | None:
     """Return the mistake if a matrix or list of nodes does not have one row or entry for each device.
 
-    None if it does.
+    None if it does. `transfer` is the value of the key, in any form.
     """
     if isinstance(transfer, NodeLinks) and len(transfer.nodes) != devices:
         return f"times.transfer.nodes: found {len(transfer.nodes)} nodes; allowed: a list of {devices}, one per device"

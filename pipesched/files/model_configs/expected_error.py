@@ -26,7 +26,10 @@ def expected_error(hardware: str, experts: bool) -> ExpectedError:
 
 
 def kind_of(hardware: str, experts: bool) -> str:
-    """Return the key of the table of errors: family of the device, then MoE or dense, such as `H100 MoE`."""
+    """Return the key of the table of errors: family of the device, then MoE or dense, such as `H100 MoE`.
+
+    `experts` is True for MoE.
+    """
     return f"{family_of(hardware)} {'MoE' if experts else 'dense'}"
 
 

@@ -172,7 +172,7 @@ def _hybrid(values: Mapping[str, Any], source: str) -> tuple[int, int, int, int]
     """Return what `transformer_layers` reads from the model's hybrid layer pattern; None without one.
 
     That is (layers, leading dense layers, period of expert layers, prediction layers). `values` are the arguments by
-    name, `source` names them in messages.
+    name, `source` names them in messages. `BadInput` for a pattern that is no transformer's.
     """
     for name in ("hybrid_layer_pattern", "hybrid_override_pattern"):
         if values.get(name):

@@ -38,7 +38,8 @@ def of_hugging_face(keys: Keys, config: Mapping[str, Any], kind: str, layers: in
     """Return the keys `window` or `chunk`, and `full_layers`, of a model's attention; empty where all is full.
 
     `layer_types` says which layers are full, else a rule of the `model_type`. A list that does not fit the number of
-    layers is added to the mistakes of `keys`.
+    layers is added to the mistakes of `keys`. `kind` is the `model_type`, `layers` the number of layers, `source` the
+    configuration's name for messages.
     """
     chunk = keys.optional("attention_chunk_size")
     window = keys.optional("sliding_window") if "sliding_window" in config else _TOKENS.get(kind)
@@ -50,7 +51,10 @@ def of_hugging_face(keys: Keys, config: Mapping[str, Any], kind: str, layers: in
 
 
 def _full_layers(keys: Keys, config: Mapping[str, Any], kind: str, layers: int, source: str) -> list[int]:
-    """Return the layers, from 0, that attend to all tokens."""
+    """Return the layers, from 0, that attend to all tokens.
+
+    `kind` is the `model_type`, `layers` the number of layers.
+    """
     types, pattern, every = config.get("layer_types"), config.get(_PERIODS[0]), _FULL_EVERY.get(kind)
     if isinstance(types, list) and types:
         if len(types) != layers:
@@ -80,6 +84,7 @@ def of_megatron(values: Mapping[str, Any], layers: int, source: str) -> dict[str
     period of full layers or a list with 1 for those with a window.
 
     `BadInput` for arguments that are neither, and for a period with a hybrid pattern, which numbers layers otherwise.
+    `values` are the arguments by name, `source` names them in messages.
     """
     given = values.get("window_size")
     if given in (None, "", "None") or layers > MOST_LAYERS:
@@ -106,7 +111,10 @@ def of_megatron(values: Mapping[str, Any], layers: int, source: str) -> dict[str
 
 
 def _keys(key: str, tokens: int, full: Sequence[int], layers: int) -> dict[str, Any]:
-    """Return the keys of a plan file, with a period in place of a list of layers that is one; empty if all are full."""
+    """Return the keys of a plan file, with a period in place of a list of layers that is one; empty if all are full.
+
+    `key` is `window` or `chunk`, `tokens` its value, and `full` are the layers, of `layers`, that attend to all tokens.
+    """
     if len(full) >= layers:
         return {}
     every = full[0] + 1 if full else 0

@@ -94,7 +94,8 @@ def _in_steps(plan: PlanProblem, document: object, steps: Any, source: str) -> P
     """Return the plan problem of a document read with its units of time and memory, the entries `time` and `memory` of
     `steps`; `plan` itself if `steps` is None.
 
-    `plan` is the problem read in units of its own; `BadInput` if its numbers are not multiples of the others.
+    `plan` is the problem read in units of its own; `BadInput` if its numbers are not multiples of the others. `source`
+    names the document in messages.
     """
     if steps is None:
         return plan

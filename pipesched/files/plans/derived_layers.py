@@ -240,7 +240,10 @@ def _heads(attention: AttentionSection, hidden: int | None) -> list[str]:
 
 
 def _near(attention: AttentionSection, layers: int | None) -> Iterator[str]:
-    """Yield mistakes of the keys of attention to near tokens."""
+    """Yield mistakes of the keys of attention to near tokens.
+
+    `layers` is the number of layers, None if not known.
+    """
     full, place = attention.full_layers, "model.attention.full_layers"
     if attention.window and attention.chunk:
         yield f"model.attention.chunk: found {attention.chunk} with window; allowed: one of them"

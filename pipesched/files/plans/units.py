@@ -37,7 +37,10 @@ def tick_of(form: PlanFile, lags: list[Fraction]) -> Step:
 
 
 def memory_step_of(form: PlanFile, capacity: list[Fraction] | None) -> Step:
-    """Return the step of which all amounts of memory, also the capacities of devices, become multiples."""
+    """Return the step of which all amounts of memory, also the capacities of devices, become multiples.
+
+    `capacity` is by device, in the file's unit; None without a limit.
+    """
     zero, layers, choices = Fraction(0), every_layer(form), choices_of(form)
     amounts = [(layer.count, [amount or zero for amount in _amounts(layer)]) for layer in layers]
     numbers = [number for _, own in amounts for number in own]
@@ -49,7 +52,10 @@ def memory_step_of(form: PlanFile, capacity: list[Fraction] | None) -> Step:
 
 
 def _amounts(layer: LayerEntry) -> list[Fraction | None]:
-    """Return the amounts of memory of a layer that a micro-batch takes or keeps; None for those that are not given."""
+    """Return the amounts of memory of a layer that a micro-batch takes or keeps; None for those that are not given.
+
+    In the file's unit of memory.
+    """
     kept = [(layer.activation or 0) * mode.keeps for mode in layer.recompute or () if mode.keeps is not None]
     more = [amount for feature in PLAN_FEATURES for amount in feature.layer_amounts(layer)]
     return [layer.activation, layer.freed_by_backward, *more, *kept]

@@ -266,7 +266,10 @@ class _Rates:
 
     def _modes(self, kind: _Kind, forward: float) -> list[RecomputeMode]:
         """Return the recomputation modes of a layer: the whole layer, stored attention scores, and modules that are
-        asked for."""
+        asked for.
+
+        `forward` is the duration of the layer's forward in seconds.
+        """
         activation, found = kind.activation, []
         for name in ("full", "selective") if self.training.modes is None else self.training.modes:
             modules = ("core_attn",) if name == "selective" else tuple(name.split("+"))

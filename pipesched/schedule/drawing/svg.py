@@ -47,7 +47,10 @@ class _Frame:
         return NAMES + time * self.scale
 
     def box(self, cell: Cell) -> tuple[float, float, float, float]:
-        """Return left, top, width and height of a box."""
+        """Return left, top, width and height of a box.
+
+        All in pixels of the picture.
+        """
         return self.x(cell.start), cell.top * self.row, (cell.end - cell.start) * self.scale, self._high(cell)
 
     def holds_number(self, cell: Cell) -> bool:
@@ -55,7 +58,10 @@ class _Frame:
         return bool(cell.number) and wide >= DIGIT * len(cell.number) + 2 and self._high(cell) >= 8
 
     def letters(self, cell: Cell) -> float:
-        """Return the font size of the number in a box."""
+        """Return the font size of the number in a box.
+
+        In pixels of the picture.
+        """
         return min(11.0, round(self._high(cell)))
 
     def _high(self, cell: Cell) -> float:

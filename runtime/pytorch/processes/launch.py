@@ -78,7 +78,8 @@ def _wait(jobs: Sequence[Job], folder: Path, supervisor: subprocess.Popen[bytes]
     """Wait until all processes have ended well; raise `RunFailed` or `BadInput` as soon as one has failed.
 
     Raises `RunFailed` too if none has moved on to another pass for `timeout` seconds. Building the model and computing
-    the reference do not count; loading torch may take `_PATIENCE` longer.
+    the reference do not count; loading torch may take `_PATIENCE` longer. `devices` is the number of processes, which
+    write their states to `folder`.
     """
     seen: list[State] = []
     since = time.monotonic()

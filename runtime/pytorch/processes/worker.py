@@ -46,7 +46,10 @@ class Worker:
         self._heartbeat, self._device = heartbeat, device
 
     def run(self, job: Job) -> Outcome | None:
-        """Run all steps of a job; returns the outcome on rank 0, None elsewhere."""
+        """Run all steps of a job; returns the outcome on rank 0, None elsewhere.
+
+        `BadInput` if the model cannot be built or its tensors sent.
+        """
         self._heartbeat.tell(BUILDS)
         local = hold(job, self.rank, self._device)
         ran = Ran(socket.gethostname(), tuple(local.draws.stages))

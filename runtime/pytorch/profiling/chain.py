@@ -35,7 +35,10 @@ class Chain(NamedTuple):
 
 
 def build_chain(request: Request, device: torch.device) -> Chain:
-    """Build the model and run it forward once, to get every stage's input."""
+    """Build the model and run it forward once, to get every stage's input.
+
+    `BadInput` if the model cannot be built, or a stage passes on anything but one tensor.
+    """
     options = {"dtype": getattr(torch, request.dtype), "seed": request.seed, **request.options}
     if request.model == "gpt":
         model = gpt(request.depth, **options)

@@ -141,7 +141,8 @@ def schedule_of(block: Block, starts: Sequence[int]) -> Schedule:
 def _order(block: Block, rows: Sequence[int], starts: Sequence[int]) -> Iterator[tuple[Pass]]:
     """Yield the passes of the device with these rows of the block, in order.
 
-    Of those that begin at once, where some take no time, the earlier micro-batch's is first, as in the kernel.
+    Of those that begin at once, where some take no time, the earlier micro-batch's is first, as in the kernel. `starts`
+    are the ticks at which the micro-batches begin.
     """
     passes = sorted((start + int(block.rows[k, OFFSET]), j, k) for j, start in enumerate(starts) for k in rows)
     waiting, free = deque[tuple[int, int, Pass]](), 0

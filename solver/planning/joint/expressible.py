@@ -73,7 +73,10 @@ def _first(sums: StageSums, selected: SelectedModes, draft: Draft) -> Draft:
 
 
 def _settings(rule: RecomputeRule, selected: SelectedModes, cuts: tuple[int, ...]) -> Iterator[ExpressibleLayers]:
-    """Yield every recomputation setting that the rule can express, from none recomputed to all layers recomputed."""
+    """Yield every recomputation setting that the rule can express, from none recomputed to all layers recomputed.
+
+    `cuts` are the numbers of layers before each stage, and of all.
+    """
     yield ExpressibleLayers()
     if rule is RecomputeRule.SAME:
         yield from (ExpressibleLayers(modules=number) for number in selected.lists)

@@ -82,7 +82,10 @@ class SelectedModes:
         return last - first
 
     def most_of(self, cuts: Sequence[int]) -> int:
-        """Return the largest number of leading transformer layers that any stage can recompute whole."""
+        """Return the largest number of leading transformer layers that any stage can recompute whole.
+
+        `cuts` are the numbers of layers before each stage, and of all.
+        """
         return max(self.most(begin, end, with_mtp=False) for begin, end in pairwise(cuts))
 
     def leading(self, begin: int, end: int, number: int, with_mtp: bool = True) -> tuple[int, ...]:

@@ -82,7 +82,10 @@ class BetterPlans:
         return best if best is not None and self._of.offer(best) else None
 
     def _move_cuts(self, most: float) -> None:
-        """Simulate the best plan's order on adjacent partitions for `most` seconds, and go on from each better one."""
+        """Simulate the best plan's order on adjacent partitions for `most` seconds, and go on from each better one.
+
+        Where work is counted `most` is in work units.
+        """
         assert self._of.best is not None
         before, tries = None, self._of.budget.tries(most)
         while self._of.best is not before:

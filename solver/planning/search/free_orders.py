@@ -207,7 +207,10 @@ def _reached(choice: ChoiceSearch) -> float:
 
 
 def _promise(choice: ChoiceSearch) -> tuple[float, int]:
-    """Return the key by which to choose the next placement: good value or bound, with a penalty for each visit."""
+    """Return the key by which to choose the next placement: good value or bound, with a penalty for each visit.
+
+    It is (value or bound in ticks, raised by that penalty, and number of visits), the least first.
+    """
     value = choice.bound if choice.best is None else choice.best.value / choice.plan.tick
     visits = sum(choice.visits.values())
     return float(value or 0) * (1 + _PARAMS.visit_penalty * visits), visits

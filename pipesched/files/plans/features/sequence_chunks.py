@@ -133,7 +133,10 @@ def _choices(choice: Choice, form: PlanForm) -> Iterator[Choice]:
 
 
 def _parts(form: PlanForm, choices: Choices) -> tuple[Sequence[Fraction], Sequence[Fraction]]:
-    """Return the times, and the amounts of memory, of each layer up to the ends of pieces, for every allowed cut."""
+    """Return the times, and the amounts of memory, of each layer up to the ends of pieces, for every allowed cut.
+
+    In the file's units.
+    """
     cuts = {choice.cut for choice in choices if not choice.whole}
     layers = tuple(_unrounded(layer) for layer in form.layers or ())
     every = [(layer, ends) for layer in layers for ends in [cut.ends(Model(layers)) for cut in cuts]]
