@@ -155,7 +155,7 @@ def _say(
 def _of_plan(args: Namespace) -> Exit:
     """Compare published schedules on a plan file, each with its own best plan of the model, and print the comparison.
 
-    Exit code 3 if no plan that fits was found.
+    Exit code 3 if no plan that fits was found. 130 if the user interrupted the search.
     """
     found = plan_rows(args.problems[0], args)
     if args.json:

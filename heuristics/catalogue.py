@@ -37,7 +37,7 @@ def no_closed_form(_: Problem) -> ClosedForm | None:
 class Parameter(NamedTuple):
     """A whole-number parameter of a schedule, written after a colon in its name: meaning, and order for a value.
 
-    `order` raises `DoesNotApply` for values that are not possible.
+    `order` raises `DoesNotApply` for values that are not possible. `what` is the meaning, as text.
     """
 
     what: str
@@ -83,7 +83,7 @@ class Heuristic:
     `parameter`: the meaning of NUMBER in NAME:NUMBER, if it has one. `searched`: the order is found by a search, which
     takes seconds where a problem is large. `improves`: the name of the published schedule whose passes it reorders.
     `ceiling`: where the order depends on times, the most activations of the largest chunk on a device, as a function of
-    devices and chunks per device.
+    devices and chunks per device. `reference` is where it was published.
     """
 
     name: str

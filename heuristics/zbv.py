@@ -30,7 +30,8 @@ Needs = list[list[list[tuple[DeviceId, Leg, Ticks]]]]
 class Choices(NamedTuple):
     """Two yes/no choices of a variant: before which passes a W also fills a wait shorter than itself.
 
-    It does so only on devices that can afford the delay.
+    It does so only on devices that can afford the delay. `before_backward_down`: before backwards on the V's leg down;
+    `before_forward`: before forwards.
     """
 
     before_backward_down: bool

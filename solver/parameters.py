@@ -22,7 +22,8 @@ _overridden: dict[str, Any] = {}
 class Tuned:
     """Meaning of one parameter: its unit, its sensible range, and the experiment that gave the default.
 
-    `experiment` is None if the default was chosen by judgement and never measured alone.
+    `experiment` is None if the default was chosen by judgement and never measured alone. `low` and `high` are the ends
+    of the range.
     """
 
     unit: str

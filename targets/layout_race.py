@@ -96,6 +96,7 @@ class LayoutRace:
     """All layouts after the search, best step first.
 
     `spread` has what each layout's plan problem was made from, `refused` the reason why others were not examined.
+    `rows` are the layouts.
     """
 
     rows: list[RaceEntry[Layout]]

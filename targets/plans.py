@@ -119,7 +119,10 @@ def planned(
 
 @dataclass(frozen=True)
 class _Own:
-    """The result of the search for one runtime: its best plan, and texts on what was left out for it."""
+    """The result of the search for one runtime: its best plan, and texts on what was left out for it.
+
+    `words` are these texts.
+    """
 
     form: PartitionFormat
     words: tuple[str, ...]

@@ -29,7 +29,8 @@ class Solve:
     """One solve of the page, and what its watchers are to know.
 
     `_known` has the latest event of each kind, with the number of the change that made it, so that a watcher gets all
-    later than the last it saw. `file` is the text of the best schedule's file.
+    later than the last it saw. `file` is the text of the best schedule's file. `over`: it has ended; `stopped`: its
+    user stopped it.
     """
 
     order: Order

@@ -23,7 +23,10 @@ Cell = str | Text
 
 
 class Column(NamedTuple):
-    """A table's column. If a table is too wide, the column with the highest `leave_out` above 0 is left out first."""
+    """A table's column. If a table is too wide, the column with the highest `leave_out` above 0 is left out first.
+
+    `header` is its title; a `numeric` one is aligned to the right.
+    """
 
     header: str
     numeric: bool = False

@@ -74,7 +74,8 @@ class BlockGraph:
     `microbatches` is the number of micro-batches that one copy of the graph stands for: one for each chain.
     `capacity[d]` is None where device d's memory is unlimited. For the graph of a problem, `of_task` gives the block of
     a task, the backward being the one that sends the gradient; where passes are several tasks, each stream is a device.
-    The memory of both blocks of an overlap is taken when both start, and freed when both end.
+    The memory of both blocks of an overlap is taken when both start, and freed when both end. `fusions` are the
+    backwards and weight blocks that may run as one full backward.
     """
 
     blocks: tuple[Block, ...]

@@ -19,8 +19,9 @@ class Period(Protocol):
     """The variables of a periodic model to which the constraints of a device's order refer.
 
     `place` and `repetitions` are by (block copy, device), `before` by (earlier, later, device), `anchor` by device.
-    Times are in steps of the model.
-    `together` has a literal for every forward and backward that may overlap, forward first.
+    Times are in steps of the model. `together` has a literal for every forward and backward that may overlap, forward
+    first. `copies` micro-batches of `graph` repeat every `length` steps; `fused` has the literal of each full backward,
+    and `cp` is the model.
     """
 
     graph: BlockGraph

@@ -101,6 +101,8 @@ class Jobs:
 
     `zeros` jobs take no time; each of them has one step, so that every job has its own place in an order. All these
     steps together are less than the least part of a tick by which values differ (1 / `parts`, see `attainable_spans`).
+    `holdings` are the amounts of memory that passes take and free, `gaps` the intervals in which a stage's parameters
+    are not gathered.
     """
 
     problem: Problem

@@ -20,7 +20,10 @@ _LEVELS = 24
 
 
 class _Times(NamedTuple):
-    """Times of a stage in ticks, each as one variable or number."""
+    """Times of a stage in ticks, each as one variable or number.
+
+    `least_backward` is the least time that a backward adds to its device's work.
+    """
 
     forward: Linear
     gradient: Linear

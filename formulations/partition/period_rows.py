@@ -20,7 +20,10 @@ _MOST_ROUNDS = 2
 
 @dataclass(frozen=True)
 class PeriodRows:
-    """Rows that make `value`, the whole ticks of the period, at least every lower bound for this placement."""
+    """Rows that make `value`, the whole ticks of the period, at least every lower bound for this placement.
+
+    `capacity` is the memory by device in the model's steps, None without a limit.
+    """
 
     chain: ChainPaths
     value: cp_model.IntVar

@@ -54,7 +54,8 @@ class OperationMemory(NamedTuple):
     """Memory that a pass takes and frees: `JobMemory` with operations in place of jobs.
 
     An empty W represents the release of a fused backward. `where` is the job with which it takes memory; unless its
-    operation always runs, it frees nothing without that job.
+    operation always runs, it frees nothing without that job. It `takes` with the first of the operations `first`, and
+    `gives` when all of `last` have ended.
     """
 
     pool: PoolId

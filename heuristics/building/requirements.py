@@ -69,7 +69,7 @@ def two_directions(problem: Problem) -> int:
 class EqualCosts(NamedTuple):
     """Durations in ticks of a stage's passes, in a problem whose stages are all equal and whose transfers take no time.
 
-    Where backwards do not split, B is the full backward and W 0.
+    Where backwards do not split, B is the full backward and W 0. BW is the full backward.
     """
 
     F: Ticks

@@ -25,7 +25,11 @@ Edge = tuple[PassId, Ticks]
 
 @dataclass(frozen=True)
 class PassGraph:
-    """All passes of a problem whose backwards split, by number: predecessors, duration in ticks, memory changes."""
+    """All passes of a problem whose backwards split, by number: predecessors, duration in ticks, memory changes.
+
+    By pass, `device` is its device, `before` and `after` are its predecessors and successors, each with the lag in
+    ticks.
+    """
 
     devices: int
     passes: tuple[Pass, ...]
@@ -76,7 +80,7 @@ def pass_graph(problem: Problem) -> PassGraph:
 class _Row:
     """The schedule of a device built so far; lists are by place in its order, times in ticks.
 
-    `ceiling` is the memory that the device may use.
+    `ceiling` is the memory that the device may use. `start` and `end` are those of the passes in `passes`.
     """
 
     ceiling: MemorySteps

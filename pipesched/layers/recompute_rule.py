@@ -46,7 +46,7 @@ class _Stage(NamedTuple):
     """The recomputation mode (or None) of a stage's transformer layers in order, and of its multi-token prediction
     layers.
 
-    `names` are the names of all these layers.
+    `names` are the names of all these layers. `mtp` has the modes of multi-token prediction layers.
     """
 
     layers: tuple[str | None, ...]

@@ -25,7 +25,10 @@ FORMAT_VERSION = 1
 
 
 class MeasuredPass(NamedTuple):
-    """A pass as it ran, in seconds from the start of its step; waiting for its input is not included."""
+    """A pass as it ran, in seconds from the start of its step; waiting for its input is not included.
+
+    `start` and `end` are those seconds.
+    """
 
     of: Pass
     start: float

@@ -47,7 +47,8 @@ class LayoutRow:
     it has the first plan made. `idle` is a share of the pipeline's time, mean over the devices, `peak_memory` by
     device, `partition` the layers of each stage. `equal`: its step is longer than the best one by at most the expected
     error of their ratio. `reason`: why there is no plan, or no search. `assumed` are the rates of its plan file. `mfu`
-    is the share of the GPUs' peak rate that the model's operations use.
+    is the share of the GPUs' peak rate that the model's operations use. `tensor`, `context`, `data` and `expert` are
+    the numbers of devices of each kind of parallelism.
     """
 
     tensor: int
@@ -111,7 +112,7 @@ class Layouts(Tabular):
 
     A step has `sequences` of `sequence` tokens. `refused` gives the reason for layouts that were not examined.
     `recommended` is the simplest of those as good as the best. No step of any layout is faster than `step_lower_bound`,
-    in ms; it is None if some layouts were not examined.
+    in ms; it is None if some layouts were not examined. `rows` are the layouts, `hardware` the name of the devices.
     """
 
     name: str

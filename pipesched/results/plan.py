@@ -117,7 +117,7 @@ class Plan(Tabular):
     `certificate` is about all plans that the file allows, in ticks of `problem`. If the plan problem has several
     `variants` (best first), `problem` and `choices` are the best one's, and `asked` is the problem that has them all.
     `reason` says why there is no plan, `interrupted` that the user stopped the search. `free` is the free memory, if it
-    is maximised first.
+    is maximised first. `wall_seconds` is the time that the search took.
     """
 
     problem: PlanProblem

@@ -62,7 +62,7 @@ class Solution(Tabular):
     the seconds that each took; some ran in parallel.
 
     `free` is the free memory, if it is maximised first. The capacities of `problem` are then without that amount, and
-    value and bound are those of the schedules that leave as much.
+    value and bound are those of the schedules that leave as much. `wall_seconds` is the time that the solve took.
     """
 
     problem: Problem

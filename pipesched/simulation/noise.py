@@ -32,7 +32,10 @@ class Noise(NamedTuple):
 
 @dataclass(frozen=True)
 class Distribution:
-    """One figure of a schedule under noise: its value without noise, and its samples, in ticks."""
+    """One figure of a schedule under noise: its value without noise, and its samples, in ticks.
+
+    `nominal` is the value without noise.
+    """
 
     nominal: Ticks
     samples: Floats

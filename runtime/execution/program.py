@@ -20,7 +20,7 @@ class Step(NamedTuple):
     yields.
 
     `peer` is the other rank of the transfer. `stream` 0 is the compute stream. `waits` are names of passes, such as
-    `F0.3`, on other streams of the rank that must have ended before.
+    `F0.3`, on other streams of the rank that must have ended before. `kind`, `stage` and `microbatch` name the pass.
     """
 
     kind: str

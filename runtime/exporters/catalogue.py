@@ -23,7 +23,10 @@ Settings = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a format. `allowed` lists its values; empty: any text, which the writer checks."""
+    """An option of a format. `allowed` lists its values; empty: any text, which the writer checks.
+
+    `default` is the value if none is given.
+    """
 
     name: str
     description: str
@@ -44,7 +47,7 @@ class Exporter:
     copies to the host on streams of their own, and recomputation, as whole passes; `features`, features of problem
     files that not every format can express; `collectives`, gatherings, drops and reductions among the passes of a
     device; `transfers`, sends and receives in the order of the schedule, where they take part of the time of both
-    devices; `every_feature`, whatever a schedule runs, including modules.
+    devices; `every_feature`, whatever a schedule runs, including modules. `options` are those of the format.
     """
 
     name: str

@@ -39,7 +39,10 @@ _Threads = dict[tuple[str, int], int]  # the thread number of each stream and la
 
 
 class _Box(NamedTuple):
-    """One rectangle of the chart; times in nanoseconds, the finest unit of the viewers."""
+    """One rectangle of the chart; times in nanoseconds, the finest unit of the viewers.
+
+    `start` and `end` are its times; it is in the row of `stream`.
+    """
 
     task: Task
     start: int

@@ -11,7 +11,10 @@ from megatron.core.tensor_parallel import random
 
 
 class RandomState(NamedTuple):
-    """States of the CPU's, the GPU's, and Megatron's tensor-parallel random generators."""
+    """States of the CPU's, the GPU's, and Megatron's tensor-parallel random generators.
+
+    `tracked` has those of Megatron, by name.
+    """
 
     cpu: torch.Tensor
     gpu: Any

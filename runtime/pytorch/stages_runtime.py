@@ -21,7 +21,10 @@ from runtime.pytorch.stages import twin
 
 @dataclass
 class WiredStages:
-    """A process's stages as PyTorch's `PipelineStage`s, and the input and output of each."""
+    """A process's stages as PyTorch's `PipelineStage`s, and the input and output of each.
+
+    `takes` and `gives` are the input and output, by stage number.
+    """
 
     stages: dict[StageId, PipelineStage] = field(default_factory=dict)
     takes: dict[StageId, Boundary] = field(default_factory=dict)

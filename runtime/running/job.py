@@ -144,7 +144,8 @@ class Outcome:
     `missing` names the parameters that got no gradient, `executed[d]` are the passes that device d ran, in order.
     `random` are the stages that draw random numbers in their forward. `compared` is the number of gradients compared in
     all steps; `worst_loss` and `worst_gradient` are the differences furthest beyond their limits, None if nothing was
-    compared. `ordered`: every device kept its order in every step. `steps` are the measured passes.
+    compared. `ordered`: every device kept its order in every step. `steps` are the measured passes. `machine` describes
+    the machine, `versions` has those of libraries by name.
     """
 
     name: str

@@ -7,7 +7,10 @@ from importlib.metadata import PackageNotFoundError, version
 
 
 def csv_version() -> str:
-    """Return the value for the option `torch` of `torch-csv-comms`; the first one if PyTorch is not installed."""
+    """Return the value for the option `torch` of `torch-csv-comms` that fits the PyTorch installed here.
+
+    `2.15` for PyTorch from that version on, else, and without PyTorch, `2.13`.
+    """
     try:
         found = re.match(r"(\d+)\.(\d+)", version("torch"))
     except PackageNotFoundError:

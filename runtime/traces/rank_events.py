@@ -29,7 +29,10 @@ class Span(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """A kernel on a stream of the GPU, and the time at which the host launched it."""
+    """A kernel on a stream of the GPU, and the time at which the host launched it.
+
+    `start` and `end` are seconds of the trace's clock, as `launched` is.
+    """
 
     name: str
     start: float

@@ -63,7 +63,8 @@ class Answer:
     """Result of a call: `value_of` reads a variable in the best solution, `work` is in CP-SAT's deterministic units.
 
     `complete`: the search finished, so that the solution is optimal, or there is none. `bound` is the proved lower
-    bound on the model's objective, an integer as that is.
+    bound on the model's objective, an integer as that is. `has_solution`: there is one, so that `value_of` may be
+    called.
     """
 
     has_solution: bool

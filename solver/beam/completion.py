@@ -31,7 +31,7 @@ class CompletionBounds(NamedTuple):
     """Completion rows by layer (number of passes run), and the addition of each step to the keys of their states.
 
     `number[d]` is the index of device d in the backward pass, -1 if it has no stage. Orders that cannot end before
-    `value` ticks are pruned.
+    `value` ticks are pruned. `raises` has the additions by step.
     """
 
     layers: list[CompletionRows]

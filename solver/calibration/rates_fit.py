@@ -52,6 +52,7 @@ class FittedRate(NamedTuple):
     """A fitted rate, the table's rate (`before`), and the relative standard error of the former.
 
     The error is None if no measured duration depends on the rate; `spread` was the error before anything was measured.
+    `value` is the fitted rate.
     """
 
     name: str

@@ -71,8 +71,11 @@ def _each(unit: Problem) -> str:
 
 
 def _loads(unit: Problem) -> list[PeriodCertificate]:
-    """Return the certificate of every device that it runs one pass at a time; of several streams, one for each of
-    them."""
+    """Return a certificate of the load of every device, which runs one pass at a time.
+
+    Where passes have several tasks there is one for every stream. The value is the ticks of one micro-batch of each
+    chain.
+    """
     if unit.view is None:
         return list(map(partial(_of_stream, unit), load(unit, unit.objective)))
     paths = Paths(unit)

@@ -53,7 +53,7 @@ class PeriodSolution:
 
     `refuted[k]` is the greatest length, in ticks, that CP-SAT proved too short for patterns of k copies: a proof about
     those patterns alone, not about the period. `notes` report defects in parts of the search; the results of these
-    parts are left out.
+    parts are left out. `seconds` is the time that the search took.
     """
 
     pattern: Pattern | None

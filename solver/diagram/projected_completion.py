@@ -23,8 +23,10 @@ from solver.diagram.steps import NEVER, NONE, NOTHING, ModelledSteps, Numbers, S
 
 
 class SmallerDiagram(NamedTuple):
-    """The steps of a diagram over few stages, and the completion rows of each of its states, by number of steps
-    done."""
+    """The steps of a diagram over few stages, and the completion rows of each of its states, by number of steps done.
+
+    `kept` has the steps, `layers` the rows.
+    """
 
     kept: ModelledSteps
     layers: Sequence[CompletionRows]

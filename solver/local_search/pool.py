@@ -27,7 +27,10 @@ POOL = PoolParams()
 
 @dataclass
 class Member:
-    """A schedule of the pool, its value in units of the file, and the number of runs from it without gain."""
+    """A schedule of the pool, its value in units of the file, and the number of runs from it without gain.
+
+    `stale` is the number of runs from it without gain.
+    """
 
     timeline: Timeline
     value: float

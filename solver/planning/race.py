@@ -49,7 +49,7 @@ class RaceEntry(Generic[K]):
     `bound`: lower bound of its pipeline; `least`: lower bound of its training step, from the mean of the work,
     reductions and optimizer steps over the devices. `plan`: the best found; `first`: a plan made without a search.
     `step` is the training step of `plan`, or of `first`. `dropped`: the reason why the problem is searched no further;
-    `failed`: that is an error of its search, which proves nothing.
+    `failed`: that is an error of its search, which proves nothing. `key` identifies the problem.
     """
 
     key: K

@@ -161,7 +161,8 @@ class _Memory:
 class _PassMemory:
     """Memory that a pass still takes and releases in one pool.
 
-    `left` is the number of its last jobs that are not placed yet, and `end` the latest end of the placed ones.
+    `left` is the number of its last jobs that are not placed yet, and `end` the latest end of the placed ones. `gives`
+    is the memory that it releases at that end.
     """
 
     pool: PoolId

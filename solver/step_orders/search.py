@@ -84,7 +84,10 @@ def diagram_of(problem: Problem, stop: Event) -> Diagram | None:
 
 
 class _Labels(NamedTuple):
-    """Labels with the key of their state, the index of their parent in the layer before, and the code of their step."""
+    """Labels with the key of their state, the index of their parent in the layer before, and the code of their step.
+
+    `taken` has the codes of steps.
+    """
 
     keys: Numbers
     labels: Numbers

@@ -34,7 +34,8 @@ class Task:
     """A cell to be solved, in the form in which it is sent to another process.
 
     `start` is the known outcome of a cell with less memory, whose schedule is also valid in this cell. `floor` is a
-    lower bound in the file's unit, proved with more memory: the search ends where a schedule meets it.
+    lower bound in the file's unit, proved with more memory: the search ends where a schedule meets it. `key` and
+    `document` are the cell's.
     """
 
     key: str

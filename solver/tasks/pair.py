@@ -48,7 +48,8 @@ _FORWARD = Pass(F, 0, 0)
 class Pair:
     """Result of `pair`: value and lower bound in the file's unit of time, and the timeline, which begins at 0.
 
-    `in_turn` is the time, in the same unit, of the passes one after the other.
+    `in_turn` is the time, in the same unit, of the passes one after the other. `interrupted`: the user stopped the
+    search.
     """
 
     value: Fraction

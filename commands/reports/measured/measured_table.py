@@ -27,7 +27,7 @@ from runtime.running.torch_timing import SPLITS, as_run
 class Explained(NamedTuple):
     """A measured schedule, its problem, its times compared with the prediction, and why they differ.
 
-    `late` is None where that cannot be found.
+    `late` is None where that cannot be found. `run` is the measured run.
     """
 
     run: Measured

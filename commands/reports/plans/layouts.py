@@ -38,7 +38,10 @@ _NOT_TRIED = f"{NO_TIME} (--time-limit)"
 
 
 class Sheet(NamedTuple):
-    """A table: title, columns, rows, and indices of the rows in bold."""
+    """A table: title, columns, rows, and indices of the rows in bold.
+
+    The indices are `strong`.
+    """
 
     title: str
     columns: Sequence[Column]

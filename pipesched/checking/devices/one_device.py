@@ -202,7 +202,7 @@ def most_in(room: MemorySteps | None, items: list[Item]) -> int:
     """Return an upper bound of the total value of items that fit into the room.
 
     Items are (value, size, count). For two sizes all choices are tried; for more, items count by value for size, and a
-    fraction of the last one counts. Items of size 0 count in full.
+    fraction of the last one counts. Items of size 0 count in full. All fit if the room is None.
     """
     together: dict[tuple[int, int], int] = {}
     for value, size, count in items:

@@ -9,7 +9,10 @@ Matrix = list[list[Fraction]]
 
 
 class NodeLinks(NamedTuple):
-    """Transfer times within a node and between two, in the file's unit, and the number of the node of each device."""
+    """Transfer times within a node and between two, in the file's unit, and the number of the node of each device.
+
+    `intra_node` is the time within a node, `inter_node` that between two.
+    """
 
     intra_node: Fraction
     inter_node: Fraction
@@ -23,7 +26,7 @@ Latency = Fraction | list[Fraction] | Matrix | NodeLinks
 class Occupying(NamedTuple):
     """Transfers that occupy the stream `on` of the sending device while they last.
 
-    With `both`, of the receiver, too.
+    With `both`, of the receiver, too. `time` is the transfer time, as the file gives it.
     """
 
     time: Latency

@@ -19,7 +19,10 @@ KEYS = {F: "forward", B: "backward", W: "weight"}
 
 
 class Totals(NamedTuple):
-    """Total ticks of each kind of a stage's passes, if these are made of tasks; `weight` is None without W."""
+    """Total ticks of each kind of a stage's passes, if these are made of tasks; `weight` is None without W.
+
+    `forward` is that of F, `backward` of B, `fused` of BW.
+    """
 
     forward: Ticks
     backward: Ticks

@@ -15,7 +15,8 @@ from pipesched.errors import BadInput
 class Boundary(NamedTuple):
     """The input or output of a stage: the structure of its tensors, and an empty tensor like each of them.
 
-    The empty tensors require a gradient where the model's own tensors do.
+    The empty tensors require a gradient where the model's own tensors do. `spec` is the structure, `like` the empty
+    tensors.
     """
 
     spec: TreeSpec

@@ -35,8 +35,10 @@ class DeviceRows(NamedTuple):
 
 
 class _Ends(NamedTuple):
-    """Least ticks before the first forward of a device begins, and after its last gradient pass; both 0 for the
-    span."""
+    """Least ticks before the first forward of a device begins, and after its last gradient pass; both 0 for the span.
+
+    `head` is before it, `tail` after it.
+    """
 
     head: Ticks
     tail: Ticks

@@ -41,6 +41,7 @@ class FirstPlan:
 
     `step` is the time of a training step and `step.total` its sum, in the file's unit. `peak_memory` is that of each
     device including its parameters, in the file's unit; `idle` is the mean share of the makespan that a device is idle.
+    `schedule` is the name of the order.
     """
 
     choice: Choice
@@ -65,7 +66,10 @@ class _Recomputation(NamedTuple):
 
 
 class _TimedPlan(NamedTuple):
-    """A plan to be timed: layers per stage, recomputation, stage times in ticks, and memory peak of each device."""
+    """A plan to be timed: layers per stage, recomputation, stage times in ticks, and memory peak of each device.
+
+    `counts` are the layers per stage; `forward` and `backward` the times by stage.
+    """
 
     counts: tuple[int, ...]
     recomputation: _Recomputation
