@@ -148,7 +148,10 @@ def _row(found: Frontier, point: Point, last: Fraction | None) -> list[str]:
 
 def _findings(found: Frontier) -> list[str]:
     """Return in sentences what the frontier's table shows: the least memory, and the memory of the fastest schedule
-    found."""
+    found.
+
+    Empty if no schedule was found.
+    """
     points, problem, say = found.points, found.problem, found.scale.text
     if not points:
         return []

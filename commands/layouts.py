@@ -134,7 +134,10 @@ class _Seen:
 
 
 def _written(answer: LayoutAnswer, moments: list[PlanProgress], args: Namespace, folder: Path | None) -> list[Path]:
-    """Print the plan of the recommended layout and write its files to `folder`, if there is one; return their paths."""
+    """Print the plan of the recommended layout and write its files to `folder`, if there is one; return their paths.
+
+    Without a folder there are no paths.
+    """
     chosen, row = answer.plan, answer.layouts.recommended
     assert chosen is not None and row is not None
     found, narrowed = chosen.found, chosen.narrowed

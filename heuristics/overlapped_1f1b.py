@@ -67,9 +67,10 @@ def _cut(slot: Slot) -> list[Slot]:
 def overlapped_closed_form(problem: Problem, cut_weights: bool = False) -> ClosedForm | None:
     """Return makespan, span and peaks: on the last device, blocks between p(v-1) + 1 forwards and as many backwards.
 
-    None unless blocks are equal and none is shorter than its passes. With `cut_weights` the gradient of the last block
-    passes the first device after its W and the others before it; this holds only if blocks are no shorter than B+2W,
-    since each device has two backwards more left than the one after it.
+    None unless stages are equal, blocks are equal and none is shorter than its passes, and, with several chunks or with
+    `cut_weights`, p divides the micro-batches. With `cut_weights` the gradient of the last block passes the first
+    device after its W and the others before it; this holds only if blocks are no shorter than B+2W, since each device
+    has two backwards more left than the one after it.
     """
     cost, p, v = equal_costs(problem), problem.devices, problem.placement.stages // problem.devices
     blocks = {*problem.pipeline.blocks.values()}

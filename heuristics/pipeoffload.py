@@ -34,8 +34,9 @@ def pipeoffload(problem: Problem, name: str, rule: Rule) -> Schedule:
 def _closed_form(problem: Problem, full: bool) -> ClosedForm | None:
     """Return 1F1B's makespan and span if one stage per device has copies no longer than a forward; else None.
 
-    Such copies delay nothing, if out and back have a stream each. Under full offload a device then has three
-    activations at once: one that runs, and one in each copy direction.
+    Such copies delay nothing, if out and back have a stream each. None also for unequal stages, limited memory, or a
+    stage that does not copy its whole activation. Under full offload (`full`) a device then has three activations at
+    once: one that runs, and one in each copy direction; only then are peaks given.
     """
     cost, p, m = equal_costs(problem.keeping_activations()), problem.devices, problem.microbatches
     if cost is None or problem.placement.stages > p or any(room is not None for room in problem.room):

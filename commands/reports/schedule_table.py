@@ -93,7 +93,8 @@ def _row(problem: Problem, candidate: Candidate, metrics: Metrics, lower_bound: 
 
 
 def _with_bars(columns: list[Column], rows: list[list[Cell]], lengths: Sequence[Bar]) -> bool:
-    """Add a column of bars as wide as there is room, in place; returns False if there is no room for the shortest.
+    """Add a column of bars as wide as there is room, in place; returns False if there are no rows, or no room for the
+    shortest.
 
     `lengths` has the bar of each row.
     """

@@ -151,7 +151,8 @@ def _listed(commands: Sequence[Command]) -> str:
 def _needed(words: Sequence[str]) -> Iterable[Command]:
     """Return the commands whose arguments must be known for these words.
 
-    Adding all of them imports everything, which takes seconds.
+    Adding all of them imports everything, which takes seconds. All of them if the first word is no command's name, none
+    for `--version`.
     """
     if words and words[0] == "--version":
         return ()

@@ -53,7 +53,10 @@ def with_partition(problem: PlanProblem, text: str | None) -> PlanProblem:
 
 
 def chosen_formats(names: str | None) -> list[PartitionFormat]:
-    """Return the formats of a comma-separated list; `BadInput` has a line for each unknown name."""
+    """Return the formats of a comma-separated list; `BadInput` has a line for each unknown name.
+
+    Empty if none are given (None).
+    """
     if names is None:
         return []
     if names == "all":

@@ -67,7 +67,10 @@ def interleaved(
 
 
 def _one_task_each(problem: Problem) -> bool:
-    """True if every pass is one task, not counting tasks that occupy several streams, whose order is added later."""
+    """True if every pass is one task, not counting tasks that occupy several streams, whose order is added later.
+
+    False also where some passes are optional, are collectives, or wait for those of another chain.
+    """
     network = problem.network
     if not network.occupies_several:
         return network.one_task_each

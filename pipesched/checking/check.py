@@ -132,7 +132,7 @@ def _proved(problem: Problem, certificate: Certificate, stage_of: tuple[StageId,
     have.
 
     Raises `NotCoveredError` and `RefusedEvidenceError`. `stage_of` is for problems whose stages are tasks of passes:
-    the original stage that each belongs to.
+    the original stage that each belongs to. 0 for a certificate of no more than 0 ticks.
     """
     kind, evidence = certificate.kind, in_own_ticks(problem, certificate.evidence)
     if certificate.value_ticks <= 0:

@@ -58,7 +58,7 @@ def check_most_left(problem: Problem, bound: Fraction) -> Finding:
 def _needed(problem: Problem, chain: Sequence[StageId], device: DeviceId) -> MemorySteps:
     """Return the least memory, in steps of the resolution, that a device needs for one micro-batch of a chain.
 
-    The largest over its micro-batches, if their factors differ.
+    The largest over its micro-batches, if their factors differ. 0 for a chain with no stage on the device.
     """
     here = [s for s in chain if problem.placement.stage_device[s] == device and problem.microbatches_of[s]]
     if not here:

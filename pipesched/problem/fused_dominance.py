@@ -13,10 +13,10 @@ from pipesched.problem.stage import Stage, TaskSpec
 def fused_is_dominated(problem: Problem, stage: StageId) -> bool:
     """Return True if B directly followed by W is never worse than BW on a stage, so that BW need not be considered.
 
-    For passes of single tasks on one stream, BW must not be shorter than B and W together. For passes of several tasks,
-    BW must run exactly the tasks of B and W in an order that B and W could run too. Excluded are: memory that B takes
-    in addition where memory is limited; blocks that save time (any block, with several tasks); and a bucket of
-    gradients whose reduction could start earlier after BW than after W.
+    False where backwards are never split. For passes of single tasks on one stream, BW must not be shorter than B and W
+    together. For passes of several tasks, BW must run exactly the tasks of B and W in an order that B and W could run
+    too. Excluded are: memory that B takes in addition where memory is limited; blocks that save time (any block, with
+    several tasks); and a bucket of gradients whose reduction could start earlier after BW than after W.
     """
     own = problem.stages[stage]
     takes_more = own.freed < 0 and problem.room[problem.placement.stage_device[stage]] is not None

@@ -64,8 +64,8 @@ class BatchSizes:
     def at_least_above(self, result: SizeResult) -> Fraction | None:
         """Return the share by which a result's lower bound is above the best value, at least 0.
 
-        None for a size that is infeasible; where free memory counts also if that differs, or if this size may leave
-        more.
+        None for a size that is infeasible, and without a best value; where free memory counts also if that differs, or
+        if this size may leave more.
         """
         if result.status is Status.INFEASIBLE or self.less_free(result):
             return None

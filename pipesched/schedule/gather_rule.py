@@ -158,7 +158,10 @@ class _Device:
         return found
 
     def waits(self, order: Sequence[Slot]) -> list[Wait]:
-        """Return the waits of gatherings on another stream for the passes before them, if memory is limited."""
+        """Return the waits of gatherings on another stream for the passes before them, if memory is limited.
+
+        Empty without a memory limit.
+        """
         if self._room is None:
             return []
         found, last, first = [], None, self._problem.streams[0]

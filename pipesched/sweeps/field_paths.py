@@ -28,7 +28,7 @@ def is_plan(document: object) -> bool:
 
 def full_path(field: str, document: Mapping[str, object]) -> str:
     """Return the key path of a field, for which short names may stand: `memory` for `memory.capacity`, or what it means
-    in the document's kind of file."""
+    in the document's kind of file (`hardware.memory` in one that has `hardware`)."""
     if field == "memory" and "hardware" in document:
         return "hardware.memory"
     return (_OF_PLANS if is_plan(document) else _OF_PROBLEMS).get(field, field)

@@ -77,7 +77,7 @@ class Outcome:
 
     @property
     def gap(self) -> float | None:
-        """The optimality gap, (value - lower bound) / value; None without a schedule."""
+        """The optimality gap, (value - lower bound) / value; None without a schedule or without a bound."""
         if self.value is None or self.lower_bound is None:
             return None
         return gap(self.value, self.lower_bound)

@@ -73,7 +73,8 @@ def uneven_stages(document: Mapping[str, Any]) -> list[StageId]:
 
 
 def _shape(document: Mapping[str, Any]) -> tuple[int, int, int] | None:
-    """Return (devices, stages of a chain, chains) of a problem file's document; None for a placement without a name."""
+    """Return (devices, stages of a chain, chains) of a problem file's document; None for a placement without a name,
+    and for devices or chunks that are no whole numbers up to 10,000."""
     placement, devices, chunks = document.get("placement", "linear"), document.get("devices"), document.get("chunks", 1)
     if not isinstance(placement, str) or placement not in PLACEMENTS:
         return None

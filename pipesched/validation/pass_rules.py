@@ -310,7 +310,10 @@ def _for_activations(problem: Problem, kind: PassKind, stage: StageId) -> tuple[
 
 
 def dropped(problem: Problem, kind: PassKind, stage: StageId) -> MemorySteps:
-    """Return the memory freed after the forward and taken again by a recomputation of this kind."""
+    """Return the memory freed after the forward and taken again by a recomputation of this kind.
+
+    0 for other kinds.
+    """
     if kind not in RECOMPUTATIONS:
         return 0
     mode = problem.stages[stage].recompute[RECOMPUTATIONS.index(kind)]

@@ -62,7 +62,10 @@ def module_notes(model: StagedModel) -> tuple[str, ...]:
 
 def recompute_flags(name: str, model: StagedModel) -> dict[str, object]:
     """Return the values of the flags for recomputation, by name; `BadInput` if stages differ in what one number cannot
-    express. The message begins with `name`, that of the format."""
+    express. The message begins with `name`, that of the format.
+
+    Empty if nothing is recomputed.
+    """
     modes = {mode for stage in model.stages for mode in stage.recompute_modes}
     unknown = [mode for mode in sorted(modes) if mode not in FULL and not modules_of(mode)]
     if unknown:

@@ -40,7 +40,10 @@ class PlanSettings:
         return () if self.plan is None else figures(self.form, self.plan, self.free)
 
     def document(self) -> dict[str, object]:
-        """Return the entries of `settings` of `plan --json`: each setting by name, with the figures."""
+        """Return the entries of `settings` of `plan --json`: each setting by name, with the figures.
+
+        Empty if there are no settings or no plan.
+        """
         if self.settings is None or self.plan is None or self.plan.best is None:
             return {}
         problem, metrics = self.plan.best.timeline.problem, self.plan.best.metrics

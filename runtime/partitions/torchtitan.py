@@ -112,7 +112,10 @@ def _checkpointing(model: StagedModel, recomputed: bool) -> str:
 
 
 def _own_size(model: StagedModel) -> str:
-    """Return source text of two expressions: the sequences of a micro-batch, and the tokens of a sequence."""
+    """Return source text of two expressions: the sequences of a micro-batch, and the tokens of a sequence.
+
+    They read torchtitan's configuration where the model file does not give a step's sizes.
+    """
     if model.step is None:
         return 'microbatch_size, microbatch_size and getattr(config.training, "max_context_length", None)'
     return f"microbatch_size or {model.step.microbatch_size}, {model.step.sequence}"

@@ -54,7 +54,10 @@ class Samples:
 
     @property
     def spread(self) -> float:
-        """The distance between the quartiles, as a share of the median."""
+        """The distance between the quartiles, as a share of the median.
+
+        0 for fewer than two samples.
+        """
         if len(self.seconds) < 2 or not self.median:
             return 0.0
         low, _, high = quantiles(self.seconds, n=4, method="inclusive")

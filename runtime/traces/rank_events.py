@@ -139,7 +139,10 @@ def _main_stream(kernels: Sequence[Kernel]) -> int:
 
 def _names(work: dict[int, float]) -> dict[int, str]:
     """Return names of streams by number, given their seconds of work: the busiest is `compute`, a single other one
-    `comm`."""
+    `comm`.
+
+    Empty for no streams.
+    """
     if not work:
         return {}
     first, *others = sorted(work, key=lambda stream: -work[stream])

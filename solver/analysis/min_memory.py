@@ -131,7 +131,8 @@ class _Search:
         return replace(timeline, problem=replace(timeline.problem, pools=self.problem.pools))
 
     def by_bounds(self) -> None:
-        """Raise the proved level by bisection over levels that analytic certificates refute; no search is run."""
+        """Raise the proved level by bisection over levels that analytic certificates refute, until none is left to try
+        or the time is over; no search is run."""
         low, high = self.proved, self.level
         while low < high:
             middle = self._between(low, high)

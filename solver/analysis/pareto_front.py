@@ -73,7 +73,10 @@ class ParetoFront:
         return max(valid, key=lambda certificate: certificate.value_ticks)
 
     def points(self) -> list[Point]:
-        """Return the front's points by level: one at each solved level, and one at each non-dominated schedule."""
+        """Return the front's points by level: one at each solved level, and one at each non-dominated schedule.
+
+        Empty without a schedule.
+        """
         top = self.top()
         if top is None:
             return []
@@ -81,7 +84,10 @@ class ParetoFront:
         return [self._point(level) for level in sorted({level for level in self._proved if level < top} | steps)]
 
     def bounds(self) -> list[tuple[Fraction, Fraction]]:
-        """Return (level, bound in the file's unit) at each level with a certificate, up to the fastest schedule's."""
+        """Return (level, bound in the file's unit) at each level with a certificate, up to the fastest schedule's.
+
+        Empty without a schedule.
+        """
         top = self.top()
         if top is None:
             return []

@@ -43,7 +43,12 @@ def sharing_ends(problem: Problem) -> Iterator[Perturbation]:
 
 
 def _may_have_modules(problem: Problem) -> bool:
-    """True if the problem has one chain, several devices and no feature that excludes modules on all devices."""
+    """True if the problem has one chain, several devices and no feature that excludes modules on all devices.
+
+    Those are the objectives other than makespan and span, blocks, micro-batches of several pieces or of unequal size,
+    transfers on a stream, memory of passes, and stages with several tasks, work for parameters, or memory that the
+    backward of another stage frees (`lent`, `collected`).
+    """
     one = len(problem.placement.chains) == 1 and problem.chain_arcs.pieces == 1 and problem.devices > 1
     plain = problem.objective.of_one_iteration and not problem.network.blocks
     own = any(stage.tasks or stage.kinds_of_parameters or stage.lent or stage.collected for stage in problem.stages)

@@ -156,8 +156,10 @@ def _level(unit: Problem, paths: Paths, device: int) -> list[PeriodCertificate]:
 
 
 def _over_modes(unit: Problem) -> list[PeriodCertificate]:
-    """Return the certificate of load and memory over time together, in a list, if a mode saves one and costs the
-    other."""
+    """Return the certificate of load and memory over time together, in a list, if a mode saves one and costs the other.
+
+    Empty otherwise.
+    """
     bound = None if unit.view is None else mode_bound(unit)
     if bound is None or not bound.devices:
         return []

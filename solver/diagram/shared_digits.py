@@ -45,7 +45,8 @@ def shared_digits(most: int, steps: int, largest: int) -> tuple[Numbers, Numbers
 
 
 def _weights(most: int, count: int) -> list[int]:
-    """Return the first `count` numbers from 1 on of which all sums of up to `most` differ."""
+    """Return the first `count` whole numbers from 1 on such that any two different choices of up to `most` of them,
+    each taken any number of times, have different sums."""
     found, sums, latest = list[int](), [{0} for _ in range(most + 1)], 0  # of exactly n of them and of zeros
     while len(found) < count:
         latest += 1

@@ -232,7 +232,8 @@ class Allocation:
     def _closed(self, before: State, after: State) -> float:
         """Return the share of the gap at `before` that slices closed until `after`, by the search's history.
 
-        Steps by background local search and by the dedicated worker are not counted.
+        Steps by background local search and by the dedicated worker are not counted. 0 where there was no gap, or no
+        schedule.
         """
         if before.value is None or before.value <= before.lower_bound:
             return 0.0

@@ -143,7 +143,10 @@ ALL_KERNELS = (
 
 
 def kernels_for(problem: Problem) -> Kernels:
-    """Return the kernels that a local search on this problem calls."""
+    """Return the kernels that a local search on this problem calls.
+
+    Those of tasks where the passes are not plain, those with modes where modes can save time.
+    """
     if problem.view is None:
         return TASK_KERNELS
     return MODE_KERNELS if modes_matter(problem) else KERNELS

@@ -85,8 +85,8 @@ class Relaxed:
 def relaxed_search(search: Search) -> Relaxed | None:
     """Return the search of the problem's relaxation, after its construction heuristics.
 
-    None if the problem's passes are plain already, its relaxation has no plain form, the engine has no subsolvers for
-    it, or no first schedule of it was found.
+    None if the problem's passes are plain already, its micro-batches are unequal, its relaxation has no plain form, the
+    engine has no subsolvers for it, or no first schedule of it was found.
     """
     if search.problem.view is not None or search.problem.network.scale:
         return None

@@ -88,7 +88,13 @@ class StreamDecomposition:
 
 
 def stream_decomposition(problem: Problem) -> StreamDecomposition | None:
-    """Return the problem with its plain problem of tasks as stages; None where that is not known to be a relaxation."""
+    """Return the problem with its plain problem of tasks as stages; None where that is not known to be a relaxation.
+
+    It is not for blocks, unequal micro-batches, optional passes and collectives, chains that wait for each other,
+    shared streams, transfers on a stream and the objective period; nor where a full backward runs other tasks than B
+    and W, where a stage has no task of F that one of its backward mirrors, or where a device has none of these on the
+    main stream.
+    """
     network = problem.network
     if network.blocks or network.scale or not network.has_plain_chains:
         return None

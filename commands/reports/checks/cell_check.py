@@ -53,7 +53,10 @@ class CellCheck:
 
     @property
     def optimal(self) -> bool:
-        """True if the cell's bound was verified and its schedule reaches it."""
+        """True if the cell's bound was verified and its schedule reaches it.
+
+        The check must have found nothing wrong and, where free memory counts first, the amount of it must be proved.
+        """
         known = self.cell.outcome
         reached = known is not None and known.value is not None and known.value == known.lower_bound
         amount = known is None or known.free is None or known.free.proved

@@ -51,7 +51,7 @@ def free_finding(file: ScheduleFile) -> Finding | None:
 def value_text(file: ScheduleFile) -> str:
     """Return the value of the schedule as the end of a sentence.
 
-    For a period, with the result of repeating the order.
+    For a period, with the result of repeating the order. Empty for a file that states no value.
     """
     problem = file.timeline.problem
     if problem.objective.repeats:
@@ -80,7 +80,10 @@ def optimal(file: ScheduleFile, finding: Finding | None, free: Finding | None) -
 
 
 def reaches_bound(file: ScheduleFile, finding: Finding | None) -> bool:
-    """Return True if the bound was verified and the schedule's value equals it."""
+    """Return True if the bound was verified and the schedule's value equals it.
+
+    For a period, the value that the file states must equal it, and some part of the order must repeat with that period.
+    """
     objective = file.timeline.problem.objective
     if finding is None or finding.verdict is not Verdict.VERIFIED:
         return False

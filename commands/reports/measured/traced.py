@@ -81,7 +81,10 @@ def foreign_run(paths: Sequence[str], problem: Problem | None, objective: str | 
 
 
 def best_document(best: Solution | None) -> dict[str, object]:
-    """Return the JSON object of the best order's time under the measured durations, in the file's unit."""
+    """Return the JSON object of the best order's time under the measured durations, in the file's unit.
+
+    Empty if no order was found.
+    """
     if best is None:
         return {}
     text = best.certificate.text if best.certificate else None

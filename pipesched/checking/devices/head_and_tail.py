@@ -52,7 +52,10 @@ def gates_of(problem: Problem, owner: DeviceId | None, here: OneDevice) -> list[
 
 def return_path(here: OneDevice, stage: StageId, gate: StageId) -> Ticks:
     """Return the least ticks from the end of a stage's gradient to the end of the same micro-batch's backward on stage
-    `gate`."""
+    `gate`.
+
+    0 if `stage` is `gate`.
+    """
     if stage == gate:
         return 0
     return here.times[gate].gradient_begins + here.times[gate].backward - here.times[stage].returned

@@ -47,7 +47,7 @@ def before_last_forward(here: OneDevice) -> Fraction:
 
 
 def _counts(here: OneDevice) -> bool:
-    """Return True if the argument applies to the device: memory is limited, and B takes no memory."""
+    """Return True if the argument applies to the device: memory is limited, with some room, and B takes no memory."""
     stages = [here.problem.stages[s] for s in here.stages]
     return here.room is not None and here.room > 0 and all(s.weight is None or s.freed >= 0 for s in stages)
 

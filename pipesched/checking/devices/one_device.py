@@ -139,7 +139,7 @@ class OneDevice:
         here memory holds all its activations: those of K micro-batches at once. Passes of one kind and stage may be
         assumed to run in the order of micro-batches, so the round trips of every K-th micro-batch and of the last do
         not overlap. Each is filled by forwards of later micro-batches, whose activations stay, and by the remaining
-        work of earlier ones that are then in memory.
+        work of earlier ones that are then in memory. 0 where memory is unlimited, or holds all micro-batches or none.
         """
         if self.room is None or len(self.chains) != 1:
             return 0

@@ -200,8 +200,9 @@ class Orders:
         return self._streams.index((device, name))
 
     def _limits(self, problem: Problem, stages: tuple[StageId, ...]) -> None:
-        """Set by device the memory, the least memory that a pending weight pass occupies, and the ticks of the longest
-        weight pass."""
+        """Set what limits the order: by device the memory, the least memory that a pending weight pass occupies (0
+        without), and the ticks of the longest weight pass; then the modes of all stages, and the devices where a copy
+        back may start while a gradient runs."""
         self._rooms = [problem.room[device] for device in self.devices]
         self.longest = [max(one.later for one in of_device) for of_device in self.of_device]
         self._open = list[int]()

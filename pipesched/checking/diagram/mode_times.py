@@ -7,9 +7,11 @@ from pipesched.problem.quantities import Ticks
 
 
 def run(orders: Orders, times: Times, move: Move, over: Ticks | None) -> Times | None:
-    """Return the times after a move; None if the first offload to end, at tick `over`, ends before the move starts.
+    """Return the times after a move; None if the first offload to end, at tick `over`, ends no later than the move
+    starts.
 
-    That offload's end is a move of its own, taken before this one.
+    An offload's end is a move of its own, taken before others: for such a move the result is None unless its end is
+    `over`. `over` None: no offload is running.
     """
     mode, new = move.mode, [one[:] for one in times]
     if mode.waits and move.phase == COPIED:

@@ -124,7 +124,8 @@ def _stages(form: ProblemForm, columns: Columns, count: int) -> dict[str, list[A
 def _fields(problem: Problem, form: ProblemForm, columns: Columns) -> dict[str, object]:
     """Return the problem's fields for parameters: limits of gathering, holders, objective of overlapped iterations.
 
-    With `keep: never` the stages are replaced by ones whose passes each start with a gathering.
+    With `keep: never` the stages are replaced by ones whose passes each start with a gathering. Empty for a file that
+    lacks the section `parameters`.
     """
     section: ParametersSection | None = form.parameters
     if section is None:
@@ -243,7 +244,8 @@ def parameter_keys(problem: Problem) -> dict[str, object]:
 def _written(problem: Problem) -> dict[str, object]:
     """Return the keys of a problem with parameters, including the objective `iteration`.
 
-    Overlapped iterations are stored in `Problem` as the objective span; they are written with `overlap_next`.
+    Overlapped iterations are stored in `Problem` as the objective span; they are written with `overlap_next`. Empty for
+    a problem that has none.
     """
     if not _has_parameters(problem):
         return {}

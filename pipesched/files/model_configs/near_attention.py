@@ -80,11 +80,12 @@ def _full_layers(keys: Keys, config: Mapping[str, Any], kind: str, layers: int, 
 
 
 def of_megatron(values: Mapping[str, Any], layers: int, source: str) -> dict[str, Any]:
-    """Return the same of Megatron's arguments: `window_size`, tokens before and after, and `window_attn_skip_freq`, the
-    period of full layers or a list with 1 for those with a window.
+    """Return the keys `window` and `full_layers` by Megatron's arguments; empty where all attention is full.
 
-    `BadInput` for arguments that are neither, and for a period with a hybrid pattern, which numbers layers otherwise.
-    `values` are the arguments by name, `source` names them in messages.
+    These are `window_size`, the tokens before and after (the former -1: all), and `window_attn_skip_freq`, the period
+    of full layers or a list with 1 for those with a window. `BadInput` for arguments that are neither, and for a period
+    with a hybrid pattern, which numbers layers otherwise. `values` are the arguments by name, `source` names them in
+    messages.
     """
     given = values.get("window_size")
     if given in (None, "", "None") or layers > MOST_LAYERS:

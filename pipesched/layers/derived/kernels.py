@@ -39,7 +39,7 @@ def product_seconds(product: Product, training: Training, hardware: Hardware, wr
     A wave is one tile on each multiprocessor; the last wave, and the last tile of a row or column, take as long as full
     ones (NVIDIA, *Matrix Multiplication Background*). A tile's results, `written` bytes a number, are written when its
     sums are complete, not hidden by its operations; where reading the operands takes longer than multiplying, that time
-    counts.
+    counts. 0 without operations.
     """
     narrow = training.precision.narrow and hardware.narrow_flops
     rate = hardware.narrow_flops if narrow and hardware.narrow_flops else hardware.flops

@@ -78,7 +78,7 @@ def _once(problem: Problem, stage: StageId, device: DeviceId) -> Ticks:
     """Return a lower bound on the ticks that a device works after the last task of a stage's backwards.
 
     It is the stage's reduction and step. After a pass of all stages on which these wait, it is all that the device
-    still runs on one of its streams.
+    still runs on one of its streams. 0 for a stage without such work, or whose weight passes it does not wait for.
     """
     frozen = problem.stages[stage].forward_only
     if frozen or ((W, stage) in problem.network.tasks and not _awaited(problem, stage)):

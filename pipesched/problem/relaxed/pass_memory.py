@@ -27,7 +27,10 @@ def drop_pass_memory(problem: Problem) -> Problem:
 
 
 def _least_workspace(problem: Problem, device: DeviceId) -> MemorySteps:
-    """Return the least workspace among a device's passes that take memory which later passes free."""
+    """Return the least workspace among a device's passes that take memory which later passes free.
+
+    0 if there are none, or some of them are copies or recomputations, which have no workspace.
+    """
     if problem.network.mode_passes_taking(device):
         return 0  # these have no workspace
     found = list[int]()

@@ -90,8 +90,8 @@ class Explanation:
         """Return the least and the most, as proved, by which a change lowers the best possible value, in the file's
         time unit.
 
-        Negative where the change makes it worse; None if nothing is proved. The best possible value lies between bound
-        and best value found, before and after the change.
+        Negative where the change makes it worse; None if no schedule is known before or after it. The best possible
+        value lies between bound and best value found, before and after the change.
         """
         before, after = self.unchanged, effect.outcome
         if before.value is None or after.value is None:
@@ -117,7 +117,7 @@ class Explanation:
 
     def is_conclusive(self, effect: Effect) -> bool:
         """Return True if an effect is certain, or bound or value show more than an equally short search of the
-        unchanged problem."""
+        unchanged problem. False if no schedule is known before or after the change."""
         gain, before, after = self.gain(effect), self.unchanged, effect.outcome
         if gain is None or before.value is None or after.value is None:
             return False

@@ -41,7 +41,8 @@ def hexadecimal(colour: RGB) -> str:
 def shade_names(problem: Problem) -> list[str]:
     """Return the meaning of each shade: the directions of a placement with several chains, or the chunks of a device.
 
-    For micro-batches of several pieces they are the pieces; for a trunk with modules, the modules by name.
+    For micro-batches of several pieces they are the pieces, or the pieces of each chunk; for a trunk with modules, the
+    trunk or its chunks, then the modules by name.
     """
     where, pieces = problem.placement, problem.chain_arcs.pieces
     most = max(shade_numbers(problem)) + 1

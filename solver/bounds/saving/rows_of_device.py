@@ -103,7 +103,7 @@ def _memory(problem: Problem, stages: Sequence[StageId], ends: _Ends, room: Memo
 def _usable(problem: Problem, device: int, stages: Sequence[StageId]) -> MemorySteps | None:
     """Return the memory of a device that its passes can use at once, a multiple of the amounts' common divisor.
 
-    None if it is unlimited, or no pass takes any.
+    None if it is unlimited, no pass takes any, or it has no room for that divisor.
     """
     room = problem.room[device]
     sizes: list[int] = []

@@ -137,9 +137,8 @@ class SameLayers:
     def more(self, draft: Draft, stages: set[ChainPosition]) -> Draft | None:
         """Return the draft with the next stronger setting, which recomputes modules before whole layers.
 
-        None if there is none.
-
-        The setting changes on all stages, and thereby on those of `stages`.
+        None if there is none, or `stages` is empty. The setting changes on all stages, and thereby on those of
+        `stages`.
         """
         if not stages:
             return None

@@ -41,7 +41,8 @@ _PARAMS = PartitionBoundParams()
 
 
 def applies(plan: PlanProblem, choice: Choice) -> bool:
-    """True if the bound by devices supports the problem: whole micro-batches on one chain, no passes for parameters."""
+    """True if the bound by devices supports the problem: makespan or span, whole micro-batches on one chain, no passes
+    for parameters."""
     passes = plan.objective.of_one_iteration and not plan.model.parameters.some
     return passes and choice.whole and len(choice.on(plan.cluster.devices).chains) == 1
 

@@ -31,7 +31,7 @@ def anneal_at_once(
 ) -> list[ChoiceSearch]:
     """Run one round of each search in `group` in parallel, for `most` seconds or work units; better plans are offered.
 
-    Returns the placements of the group that the joint search supports.
+    Returns the placements of the group that the joint search supports. Empty if it supports none.
     """
     known = [(choice, better[choice.choice].joint(number)) for choice, number in group]
     found = [(choice, search) for choice, search in known if search is not None]
