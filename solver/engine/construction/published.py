@@ -96,8 +96,7 @@ def _slow_last(heuristic: Heuristic) -> tuple[int, int]:
 
 
 def _promising_first(heuristic: Heuristic) -> int:
-    """Return the sort key: 0 for promising schedules, 2 for others that improve another schedule, 1 for all the
-    rest."""
+    """Return the sort key: 0 for a promising schedule, 2 for another one that improves some schedule, else 1."""
     if heuristic.priorities.promising:
         return 0
     return 1 if heuristic.improves is None else 2
