@@ -21,7 +21,10 @@ OPTIONS = (
 
 
 def add_training(group: ArgumentParser | _ArgumentGroup, microbatches: str, several: bool = False) -> None:
-    """Add the options; `microbatches` says what they count, `several` allows a list of micro-batch sizes."""
+    """Add the options for training and device: micro-batches, hardware, sequence, rates and the like.
+
+    `microbatches` is the help text that says what they count, `several` allows a list of micro-batch sizes.
+    """
     group.add_argument("--microbatches", type=whole(1, 10**7), metavar="M", help=microbatches)
     group.add_argument(
         "--hardware",

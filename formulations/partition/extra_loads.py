@@ -69,7 +69,11 @@ class ExtraLoads:
         return self.before[device] + self.between[device] + self.after[device]
 
     def _chains(self, module: FixedModule, fed: DeviceId) -> None:
-        """Add the stages of a module that feeds the first stage, on device `fed`; its chains take passes in turn."""
+        """Add the stages of a module that feeds the first stage, on device `fed`; its chains take passes in turn.
+
+        Sets `head` and `tail`, the ticks before and after the passes of the first stage, except for the span of several
+        copies.
+        """
         chains, passes = module.chains, self.plan.microbatches // module.serves
         copies = len(chains)
         for copy, chain in enumerate(chains):

@@ -33,7 +33,10 @@ def with_copies(problem: Problem, orders: Sequence[Sequence[Slot]]) -> list[list
 
 
 def _with_copies(problem: Problem, order: Sequence[Slot]) -> list[Slot]:
-    """Return one device's slots with OFFLOAD and RELOAD passes inserted as slots of their own."""
+    """Return one device's slots with OFFLOAD and RELOAD passes inserted as slots of their own.
+
+    An activation that may be kept, and whose backward is at most `NEAR` slots after its forward, is not copied.
+    """
     forward = {p[1:]: k for k, slot in enumerate(order) for p in slot if p.kind is F}
     backward = {p[1:]: k for k, slot in enumerate(order) for p in slot if p.kind is not F}
     out: dict[int, list[Slot]] = {}

@@ -198,7 +198,12 @@ def leaving_out(solved: Sequence[SolvedPartition], bound: Fraction) -> list[Solv
 
 
 def partition_finding(plan: PlanProblem, bound: Fraction, choice: Choice, one: SolvedPartition) -> Finding:
-    """Return the finding for a partition left out by a search: that no plan with it is below the bound."""
+    """Return the finding for a partition left out by a search: that no plan with it is below the bound.
+
+    It is verified, too, for what is no partition or fits no memory; refused where the certificate proves less, or
+    recomputation is not possible; without a certificate of so much it is not verified, or trusted where the plan's
+    orders are published ones.
+    """
     where = f"{' '.join(map(str, one.partition.counts))}"
     if mistakes(plan.model, one.partition):
         return Finding(Verdict.VERIFIED, f"{where} is no partition")

@@ -96,7 +96,10 @@ class StepsFile(NamedTuple):
 
 
 def read_table(path: Path) -> StepsFile:
-    """Read measured steps from a CSV file whose first line names the columns; `BadInput` lists every mistake."""
+    """Read measured steps from a CSV file whose first line names the columns; `BadInput` lists every mistake.
+
+    Lines without `seconds` are left out; columns that are not known are named in `unread`.
+    """
     try:
         rows = [*csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")), restkey="", restval="")]
     except (OSError, UnicodeDecodeError, csv.Error) as error:

@@ -66,7 +66,8 @@ class Encoder(Addition):
         return [[(device, (count + stages - 1 - device) // stages) for device in range(stages)]]
 
     def modules(self, plan: PlanProblem, /) -> tuple[FixedModule, ...]:
-        """Return its stages; their costs include the model's overheads of a stage."""
+        """Return the encoder's stages, in one module that feeds the first stage; their costs include the model's
+        overheads of a stage."""
         cluster = plan.all_devices
         chains = tuple(
             tuple(

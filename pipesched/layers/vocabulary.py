@@ -54,7 +54,8 @@ class SharedVocabulary(Addition):
         return self.whole
 
     def modules(self, plan: PlanProblem, /) -> tuple[FixedModule, ...]:
-        """Return the parts of every layer, one on each device."""
+        """Return a module for each shared layer, with a part on every device; parts of the head run after the stages,
+        others before."""
         devices = range(plan.cluster.devices)
         return tuple(
             FixedModule(

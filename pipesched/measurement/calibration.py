@@ -70,7 +70,11 @@ def _key(problem: Problem, kind: PassKind) -> str:
 def _medians(
     measured: Measured, problem: Problem, kinds: list[PassKind], tick: float
 ) -> Mapping[PassKind, list[Fraction]]:
-    """Return by kind of pass the median time on each stage, in ticks of `tick` seconds."""
+    """Return by kind of pass the median time on each stage, in ticks of `tick` seconds.
+
+    A kind that was not measured on a stage gets its time in the problem, scaled by how the stage's other kinds differ
+    from theirs.
+    """
     ran: dict[tuple[PassKind, int], list[float]] = {}
     for step in measured.steps:
         for row in step:

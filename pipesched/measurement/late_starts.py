@@ -100,7 +100,10 @@ def late_starts(measured: Measured, problem: Problem) -> LateStarts | None:
 
 
 def _largest(arcs: StepArcs, last: Pass, longer: Mapping[Pass, Split]) -> tuple[Delay, ...]:
-    """Return the largest single delays on the critical path back from the pass that ended last."""
+    """Return the largest single delays on the critical path back from the pass that ended last.
+
+    They are at most `_NAMED`, the largest first; negligible ones are left out.
+    """
     found: list[Delay] = []
     p = last
     while True:

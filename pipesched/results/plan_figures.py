@@ -135,7 +135,11 @@ def step_time(plan: PlanProblem, best: PlanCandidate) -> StepTime:
 
 
 def step_from_times(plan: PlanProblem, choice: Choice, partition: Partition, taken: Sequence[Fraction]) -> StepTime:
-    """Return the time of a step in which each device's passes take the time `taken` (by device), in the file's unit."""
+    """Return the time of a step in which each device's passes take the time `taken` (by device), in the file's unit.
+
+    Its parts are the longest passes, what the latest end of a reduction adds to them, and the longest optimizer step of
+    a device.
+    """
     known = ({}, {}) if plan.step is None else (plan.step.reduction, plan.step.optimizer)
     layers = partition.layers_of(plan.model)
     reductions, optimizers = (

@@ -36,7 +36,12 @@ class Scale:
 
 
 def render_ratio(found: Table, numeric: Sequence[Axis], format: Format = "png") -> bytes:
-    """Return the picture, with a panel for each value of the axes that are not axes of the map."""
+    """Return the picture of the best published value divided by the best found, as a map over the axes `numeric` of a
+    sweep.
+
+    It has a panel for each value of the axes that are not axes of the map, up to `MOST_PANELS`. `format` is that of the
+    bytes returned.
+    """
     down, across, panel_scales = scales(found, numeric)
     rows_by_title: dict[str, list[Row]] = {}
     for row in found.rows:

@@ -134,7 +134,10 @@ class Allocation:
             search.incumbent.note(STILL_COMPILING)
 
     def go_on(self, share: float = inf) -> bool:
-        """Run slices for `share` more of the time limit; True if unfinished subsolvers and time are left."""
+        """Run slices for `share` more of the time limit; True if unfinished subsolvers and time are left.
+
+        A subsolver that needs a core of its own is started there and gets no slices.
+        """
         until = self._spent + share
         try:
             while self._spent < until and not self.search.over() and (arm := self._next()) is not None:

@@ -68,7 +68,10 @@ def plan(
 def plan_from(
     starts: Iterable[PlanCandidate], problem: PlanProblem, limits: Limits, report: Report, stop: Event
 ) -> Plan:
-    """Search like `plan`, starting from any number of plans; the variants of a problem are searched in a race."""
+    """Return the best plan found, as `plan` does, by a search that starts from any number of plans (`starts`).
+
+    The variants of a problem are searched in a race. Where free memory counts first, the most of it is found before.
+    """
     if problem.leaves is not None:
         return plan_leaving_most(plan_from, problem, limits, report, stop)
     given = list(starts)

@@ -86,7 +86,10 @@ class _NotOfPiecesError(ValueError):
 
 
 def _documents(document: Mapping[str, Any]) -> tuple[list[object], list[str]]:
-    """Return a problem document for each piece, as if a micro-batch were this piece alone, and the mistakes found."""
+    """Return a problem document for each piece, as if a micro-batch were this piece alone, and the mistakes found.
+
+    If the number of pieces itself is wrong, the only document is one that hides what depends on it.
+    """
     count = whole_number(1)(document[_KEY])
     if count is None or count > _MOST_PIECES:
         # How many values there should be is then unknown.

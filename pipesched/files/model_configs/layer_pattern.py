@@ -28,7 +28,10 @@ def _whole(entry: object) -> object:
 
 
 def _value(node: ast.expr) -> list[object] | int:
-    """Return the list or number of an expression of lists, + and *; ValueError for any other."""
+    """Return the list or number of an expression of lists, + and *; ValueError for any other.
+
+    Lists are cut off after `MOST_LAYERS` + 1 entries, which is too many; an entry that is no constant becomes None.
+    """
     match node:
         case ast.List(elts=elements):
             return [one.value if isinstance(one, ast.Constant) else None for one in elements]

@@ -88,7 +88,10 @@ def data_parallel(one: Problem, pipelines: int, lost: Collection[Worker], slow: 
 
 
 def _shares(one: Problem, pipelines: int, left: list[Worker]) -> dict[_Path, int]:
-    """Return the number of micro-batches on each path through workers and stages, pipeline by pipeline."""
+    """Return the number of micro-batches on each path through workers and stages, pipeline by pipeline.
+
+    In place of a worker that is not among those `left`, the others of its device take micro-batches in turn.
+    """
     holders = [[worker for worker in left if worker.device == device] for device in range(one.devices)]
     found: dict[_Path, int] = {}
     for pipeline in range(pipelines):

@@ -57,7 +57,12 @@ class TaskSchedules:
                 return
 
     def _orders(self, search: Search) -> Iterator[Schedule]:
-        """Yield orders of passes on every device, from each of which schedules of tasks are made."""
+        """Yield orders of passes on every device, from each of which schedules of tasks are made.
+
+        With modes of activations they are the published schedules that keep every activation, each with modes chosen so
+        that memory suffices; else one micro-batch after the other (in groups too, with gathered parameters), the
+        published schedules and list schedules.
+        """
         if search.problem.network.has_activation_modes:
             published = [one.timeline for one in search.candidates if one.timeline is not None]
             published = [timeline for timeline in published if _keeps_all(timeline.schedule)]

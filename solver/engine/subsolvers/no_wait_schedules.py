@@ -72,7 +72,10 @@ class NoWaitSchedules:
             yield from in_slices(search.stop, look_for, take)
 
     def _widths(self, search: Search, stop: Event) -> Iterator[_Width]:
-        """Yield what each width finds, until `stop` is set or a wider search is no use."""
+        """Yield what each width finds, until `stop` is set or a wider search is no use.
+
+        After each width only the better half of the blocks is kept, of those for which some node was dropped.
+        """
         problem, blocks, width = search.problem, list(_blocks(search)), self.width
         while blocks and width <= self.most_width and not stop.is_set():
             found, nodes = list[tuple[Timeline, Block, bool]](), 0

@@ -46,7 +46,10 @@ _Key = tuple[Fraction, tuple[int, ...], tuple[int, ...]]
 
 
 def evened(of: ChoiceSearch, best: PlanCandidate) -> Iterator[PlanCandidate]:
-    """Yield more and more even plans, found by a walk from `best` over adjacent partitions that never gets worse."""
+    """Yield more and more even plans, found by a walk from `best` over adjacent partitions that never gets worse.
+
+    At most `EVENNESS.steps` partitions are simulated.
+    """
     problem = best.timeline.problem
     left = EVENNESS.steps
     sums = StageSums(of.plan, of.plan.slowness_of_places(problem.placement))

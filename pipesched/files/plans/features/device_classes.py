@@ -150,7 +150,11 @@ def _named(one: DeviceClass, number: int, unit: str) -> str:
 
 
 def _filled(form: PlanForm, wrong: WrongPaths) -> tuple[Any, list[str]]:
-    """Return the form with the number and memory of devices that its device classes say, and the classes' mistakes."""
+    """Return the form with the number and memory of devices that its device classes say, and the classes' mistakes.
+
+    There is a memory for each device, less what the hardware reserves, and as many devices as each class has at most. A
+    form without classes, or with mistakes in them, is returned unchanged.
+    """
     classes = form.cluster
     if classes is None or any(path.split("[")[0].split(".")[0] == "cluster" for path in wrong):
         return form, []

@@ -198,7 +198,10 @@ def _layer(entry: LayerEntry, form: PlanForm, rounding: Rounding) -> Mapping[str
 
 
 def _plan(plan: PlanProblem, form: PlanForm, reading: Reading) -> PlanProblem:
-    """Return the plan problem whose stages run what the section says, with its numbers rounded to the file's units."""
+    """Return the plan problem whose stages run what the section says, with its numbers rounded to the file's units.
+
+    With `overlap_next` the objective becomes the span.
+    """
     zero, rounding = Fraction(0), reading.rounding
     gather, reduce, step = (getattr(form.parameters, key, None) for key in _OF_LAYERS)
     own = Parameters(
