@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import as_decimal
+from pipesched.files.quantities import in_plain_numbers
+from pipesched.files.quantity_forms import PROBLEM
 from pipesched.files.schema_errors import shown
 from pipesched.problem.placement import PLACEMENTS
 from pipesched.problem.quantities import StageId
 
 # What grows with the layers of a stage. A transfer does not: a micro-batch's tensor is what it is.
 _TIMES = ("forward", "backward", "weight", "fused", "overlapped")
-_MEMORY = ("activation", "freed_by_backward")
+_MEMORY = ("activation", "freed_by_backward", "kept_for_later")
+_PARAMETERS = {"gather": ("time", "memory"), "reduce": ("time",), "step": ("time",)}
+_PASSES = ("forward", "backward", "weight")
 _DIGITS = 30  # of a share that has no finite decimal form
+
+# Values of all old stages to those of all new ones; a value is a number, or one for each piece of a micro-batch.
+_Recut = Callable[[list[Any]], list[Any]]
 
 
 def with_same_model(document: Mapping[str, Any], changed: dict[str, Any]) -> None:
     """Give the stages of `changed` the layers of the stages of `document`, in place.
 
     Each chain has all layers. A list with one entry for each stage is in the order of the first chain; if there are
-    more stages than before, each is divided evenly, and if there are fewer, neighbours are summed. `BadInput` for
-    passes made of tasks, a placement by list, or a number of stages that is no multiple or divisor.
+    more stages than before, each is divided evenly, and if there are fewer, neighbours are summed. Memory of passes
+    while they run (`workspace`) is that of a layer at a time: it is not divided, and neighbours have the larger one.
+    `BadInput` for what has no such stages.
     """
     before, after = _shape(document), _shape(changed)
     if before == after:
@@ -37,37 +44,85 @@ def with_same_model(document: Mapping[str, Any], changed: dict[str, Any]) -> Non
     (devices, stages, _), (_, new, chains) = before, after
     if new % stages and stages % new:
         raise BadInput(f"same_model: found {new} stages where the file has {stages}; allowed: a multiple or a divisor")
+    _recut_places(changed, stages, new, devices == after[0])
 
-    def recut(numbers: list[Fraction]) -> list[Fraction]:
-        first = numbers[:stages]
-        if new >= stages:
-            parts = new // stages
-            return [number / parts for number in first for _ in range(parts)] * chains
-        parts = stages // new
-        return [sum(first[at : at + parts], Fraction(0)) for at in range(0, stages, parts)] * chains
+    def recut_by(value_of: Callable[[list[Any]], Any], parts_of: Callable[[Any, int], Any]) -> _Recut:
+        def recut(values: list[Any]) -> list[Any]:
+            first = values[:stages]
+            if new >= stages:
+                parts = new // stages
+                return [parts_of(value, parts) for value in first for _ in range(parts)] * chains
+            parts = stages // new
+            return [value_of(first[at : at + parts]) for at in range(0, stages, parts)] * chains
 
-    _each(changed["times"], _TIMES, stages, recut)
-    if isinstance(saves := changed["times"].get("overlapped"), Mapping):
+        return recut
+
+    recut, recut_workspace = recut_by(_sum, _part), recut_by(max, lambda value, _: value)
+    plain = in_plain_numbers(changed, PROBLEM)
+    assert isinstance(plain, dict)
+    # Shares and amounts with units are those of the old stages.
+    changed |= {key: _in_decimals(plain[key]) for key in ("times", "memory", "parameters") if key in plain}
+    pieces = changed.get("sequence_chunks") not in (None, 1)
+    _each(changed["times"], _TIMES, stages, recut, pieces)
+    if not pieces and isinstance(saves := changed["times"].get("overlapped"), Mapping):
         changed["times"]["overlapped"] = dict(saves)
         _each(changed["times"]["overlapped"], ("saves",), stages, recut)
     memory = changed.setdefault("memory", {})
     if isinstance(memory, dict):
         memory.setdefault("activation", 1)  # the default is a stage's, and stages are others now
-        _each(memory, _MEMORY, stages, recut)
-        _recut_options(memory, stages, recut)
+        _each(memory, _MEMORY, stages, recut, pieces)
+        _recut_options(memory, stages, recut, pieces)
+        _each_section(memory, {"until_end": _PASSES}, stages, recut)
+        _each_section(memory, {"workspace": _PASSES}, stages, recut_workspace)
         _recut_static(memory, devices, before, recut)
+    if isinstance(changed.get("parameters"), dict):
+        _each_section(changed["parameters"], _PARAMETERS, stages, recut)
+
+
+def _recut_places(changed: dict[str, Any], stages: int, new: int, same_devices: bool) -> None:
+    """Convert keys that name stages, from `stages` in a chain to `new`, in place; `BadInput` where no stage begins
+    there any more, or where a module's parts are those of another number of devices."""
+    frozen = changed.get("frozen")
+    if isinstance(frozen, int) and not isinstance(frozen, bool):
+        if frozen * new % stages:
+            raise BadInput(
+                f"same_model: found {new} stages, of which frozen: {frozen} of {stages} are no whole number; allowed: "
+                "a number of stages of which they are"
+            )
+        changed["frozen"] = frozen * new // stages
+    modules = changed.get("modules")
+    if new == stages or not isinstance(modules, Mapping):
+        return
+    changed["modules"] = {name: _recut_module(name, own, stages, new, same_devices) for name, own in modules.items()}
+
+
+def _recut_module(name: str, own: object, stages: int, new: int, same_devices: bool) -> object:
+    if not isinstance(own, Mapping):
+        return own
+    if own.get("feeds", 0) != 0 or own.get("follows", stages - 1) != stages - 1:
+        raise BadInput(
+            f"same_model: found module {name} at a stage within the model; allowed: at the first or the last stage"
+        )
+    if not same_devices and not isinstance(own.get("placement"), list):
+        raise BadInput(f"same_model: found module {name} with parts on all devices; allowed: the devices of the file")
+    return {**own, "follows": new - 1} if "follows" in own else own
 
 
 def uneven_stages(document: Mapping[str, Any]) -> list[StageId]:
     """Return the stages of a problem file's document that take more than 1.5 times the median, such as one with a head.
 
-    Empty where the document's placement has no name, or times are missing.
+    Empty where the document's placement has no name, or times are missing or not one number a stage.
     """
     shape, times = _shape(document), document.get("times")
     if shape is None or not isinstance(times, Mapping):
         return []
-    kinds = (times[key] for key in ("forward", "backward", "weight") if times.get(key) is not None)
-    totals = list(map(sum, zip(*(_numbers(values, shape[1])[: shape[1]] for values in kinds), strict=True)))
+    try:
+        plain = cast("Mapping[str, Any]", in_plain_numbers(dict(document), PROBLEM))["times"]
+        kinds = (plain[key] for key in _PASSES if plain.get(key) is not None)
+        columns = [_numbers(values, shape[1])[: shape[1]] for values in kinds]
+    except BadInput:
+        return []
+    totals = list(map(sum, zip(*columns, strict=True)))
     usual = sorted(totals)[(len(totals) - 1) // 2]
     return [stage for stage, total in enumerate(totals) if total > usual * Fraction(3, 2)]
 
@@ -84,28 +139,33 @@ def _shape(document: Mapping[str, Any]) -> tuple[int, int, int] | None:
     return devices, len(where.chains[0]), len(where.chains)
 
 
-def _each(section: dict[str, Any], keys: tuple[str, ...], stages: int, recut: Callable[..., list[Fraction]]) -> None:
+def _each(section: dict[str, Any], keys: tuple[str, ...], stages: int, recut: _Recut, pieces: bool = False) -> None:
+    """Convert the values of keys of a section, in place; with `pieces` a value may be one for each piece."""
     for key in keys:
-        if section.get(key) is not None and not isinstance(section[key], Mapping):
-            section[key] = _written(recut(_numbers(section[key], stages)))
+        value = section.get(key)
+        if value is not None and (pieces or not isinstance(value, Mapping)):
+            section[key] = _written(recut(_values(value, stages) if pieces else _numbers(value, stages)))
 
 
-def _recut_options(memory: dict[str, Any], stages: int, recut: Callable[..., list[Fraction]]) -> None:
+def _each_section(section: dict[str, Any], keys: Mapping[str, tuple[str, ...]], stages: int, recut: _Recut) -> None:
+    """Convert the values of keys of sections in a section, in place."""
+    for name, own in keys.items():
+        if isinstance(section.get(name), dict):
+            _each(section[name], own, stages, recut)
+
+
+def _recut_options(memory: dict[str, Any], stages: int, recut: _Recut, pieces: bool) -> None:
     """Convert the times and amounts of copies and recomputations in a `memory` section to the new stages with `recut`,
-    in place.
-
-    They grow with the layers of a stage; the share of an activation that stays does not change.
-    """
-    memory.update(copy.deepcopy({key: memory[key] for key in ("offload", "recompute") if key in memory}))
+    in place; all of them grow with the layers of a stage."""
     if isinstance(memory.get("offload"), dict):
-        _each(memory["offload"], ("out", "in", "amount"), stages, recut)
-    for mode in memory.get("recompute") or ():
-        _each(mode, ("time",), stages, recut)
+        _each(memory["offload"], ("out", "in", "amount"), stages, recut, pieces)
+    modes = memory.get("recompute")
+    for mode in modes if isinstance(modes, list) else ():
+        if isinstance(mode, dict):
+            _each(mode, ("time", "keeps"), stages, recut)
 
 
-def _recut_static(
-    memory: dict[str, Any], devices: int, before: tuple[int, int, int], recut: Callable[..., list[Fraction]]
-) -> None:
+def _recut_static(memory: dict[str, Any], devices: int, before: tuple[int, int, int], recut: _Recut) -> None:
     """Convert the static memory of a `memory` section, of a device or of each old stage, to a list by new stage with
     `recut`, in place.
 
@@ -125,6 +185,38 @@ def _recut_static(
     memory["static"] = [_decimal(number) for number in recut(amounts)]
 
 
+def _values(value: object, stages: int) -> list[Any]:
+    """Return the value of each stage where micro-batches have pieces: a list of numbers is one for each piece."""
+    of_stages = isinstance(value, list) and not all(isinstance(one, int | Decimal | Fraction) for one in value)
+    found = value if of_stages and isinstance(value, list) else [value] * stages
+    if len(found) < stages:
+        raise BadInput(f"same_model: found {shown(value)}; allowed: a value, or one a stage")
+    return found
+
+
+def _part(value: Any, parts: int) -> Any:
+    """Return an equal part of a value, or of each number in it."""
+    if isinstance(value, Mapping):
+        return {key: _part(one, parts) for key, one in value.items()}
+    return [_part(one, parts) for one in value] if isinstance(value, list) else _fraction(value) / parts
+
+
+def _sum(values: list[Any]) -> Any:
+    """Return the sum of values of one form, or of each number in them."""
+    first = values[0]
+    if isinstance(first, Mapping) and all(isinstance(one, Mapping) and one.keys() == first.keys() for one in values):
+        return {key: _sum([one[key] for one in values]) for key in first}
+    if isinstance(first, list) and all(isinstance(one, list) and len(one) == len(first) for one in values):
+        return [_sum([*of_piece]) for of_piece in zip(*values, strict=True)]
+    return sum(map(_fraction, values), Fraction(0))
+
+
+def _fraction(value: object) -> Fraction:
+    if isinstance(value, int | Decimal | Fraction) and not isinstance(value, bool):
+        return Fraction(value)
+    raise BadInput(f"same_model: found {shown(value)}; allowed: a number, and of stages to be added up the same form")
+
+
 def _numbers(value: object, stages: int) -> list[Fraction]:
     entries = value if isinstance(value, list) else [value] * stages
     numbers = [Fraction(one) for one in entries if isinstance(one, int | Decimal | Fraction)]
@@ -133,9 +225,18 @@ def _numbers(value: object, stages: int) -> list[Fraction]:
     return numbers
 
 
-def _written(numbers: list[Fraction]) -> object:
-    found = [_decimal(number) for number in numbers]
-    return found[0] if len(set(found)) == 1 else found
+def _written(values: list[Any]) -> object:
+    found = [_in_decimals(value) for value in values]
+    return found[0] if all(one == found[0] for one in found) else found
+
+
+def _in_decimals(value: Any) -> Any:
+    """Return a value with each fraction in it as a decimal, rounded where it has no finite one."""
+    if isinstance(value, Mapping):
+        return {key: _in_decimals(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_in_decimals(one) for one in value]
+    return _decimal(value) if isinstance(value, Fraction) else value
 
 
 def _decimal(number: Fraction) -> int | Decimal:

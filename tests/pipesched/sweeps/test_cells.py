@@ -154,6 +154,50 @@ def test_fewer_stages_add_up_and_back_again() -> None:
     assert [held * problem.resolution for held in problem.static] == [3, 7]
 
 
+PARAMETERS = {"reduce": {"time": [4, 8]}, "step": {"time": 2}, "gather": {"time": 6, "memory": 10}}
+
+
+def test_the_same_model_has_the_same_parameters_and_frozen_layers_on_every_device() -> None:
+    memory = {"activation": 8, "until_end": {"forward": [2, 4]}, "workspace": {"backward": [3, 5]}}
+    document = TINY | {"objective": "iteration", "parameters": PARAMETERS, "frozen": 1, "memory": memory}
+    problem = sweep("placement=interleaved x2", document=document, same_model=True).cells[0].problem
+    assert isinstance(problem, Problem)
+    once = [[one.task.ticks * one.parts * problem.tick for one in stage.once] for stage in problem.stages]
+    assert once == [[0, 0], [0, 0], [4, 1], [4, 1]]  # frozen stages have neither
+    assert [stage.gather and stage.gather.task.ticks * problem.tick for stage in problem.stages] == [3] * 4
+    assert [stage.gather and stage.gather.memory * problem.resolution for stage in problem.stages] == [5] * 4
+    assert [stage.until_end.forward * problem.resolution for stage in problem.stages] == [1, 1, 2, 2]
+    assert [stage.workspace.backward * problem.resolution for stage in problem.stages][2:] == [5, 5]
+    assert [stage.forward_only for stage in problem.stages] == [True, True, False, False]
+
+
+def test_workspace_of_stages_that_become_one_is_the_larger_one() -> None:
+    document = TINY | {"placement": "v-shape", "memory": {"workspace": {"forward": [1, 5, 2, 3]}}}
+    problem = sweep("placement=linear", document=document, same_model=True).cells[0].problem
+    assert isinstance(problem, Problem)
+    assert [stage.workspace.forward * problem.resolution for stage in problem.stages] == [5, 3]
+
+
+def test_the_same_model_in_pieces_and_in_units() -> None:
+    times = {"forward": {"first": 4, "each_earlier": 2}, "backward": [[6, 8], [2, 4]]}
+    document = TINY | {"sequence_chunks": 2, "times": times, "memory": {"kept_for_later": 2}}
+    problem = sweep("placement=interleaved x2", document=document, same_model=True).cells[0].problem
+    assert isinstance(problem, Problem)
+    passes = [(stage.forward * problem.tick, stage.fused * problem.tick) for stage in problem.stages]
+    assert sorted(passes) == [(2, 1), (2, 1), (2, 3), (2, 3), (3, 2), (3, 2), (3, 4), (3, 4)]
+    assert {stage.lent * problem.resolution for stage in problem.stages} == {1}
+    amounts = {"unit": "GiB", "activation": "4 GiB", "freed_by_backward": "25%"}
+    modes = [{"name": "full", "time": "10 ms", "keeps": "1 GiB"}]
+    document = TINY | {"time_unit": "ms", "times": {"forward": "2 s", "backward": 1, "weight": 1}}
+    document |= {"memory": amounts | {"recompute": modes}}
+    problem = sweep("placement=interleaved x2", document=document, same_model=True).cells[0].problem
+    assert isinstance(problem, Problem)
+    assert {stage.forward * problem.tick for stage in problem.stages} == {1000}
+    halves = {(s.activation, s.freed, s.recompute[0].keeps, s.recompute[0].ticks) for s in problem.stages}
+    step, tick = problem.resolution, problem.tick
+    assert halves == {(2 / step, Fraction(1, 2) / step, Fraction(1, 2) / step, 5 / tick)}
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -163,6 +207,8 @@ def test_fewer_stages_add_up_and_back_again() -> None:
         ),
         ({"placement": [0, 1]}, "a list of devices"),
         ({"placement": "interleaved", "chunks": 3}, "a multiple or a divisor"),
+        ({"placement": "wave", "chunks": 4, "frozen": 1}, "no whole number"),
+        ({"modules": {"vision": {"placement": [0], "feeds": 1}}}, "within the model"),
     ],
 )
 def test_what_the_same_model_is_not_defined_for(change: dict[str, Any], said: str) -> None:
