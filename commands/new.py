@@ -104,6 +104,8 @@ def run(args: Namespace) -> Exit:
         print(text, end="") if not args.json else write_json({"text": text})
         return Exit.DONE
     path = Path(name)
+    if path.name in ("", ".."):
+        raise BadInput(f"{name}: found a folder; allowed: the name of a file to write")
     path = path if path.suffix in (".yaml", ".yml") else path.with_name(f"{path.name}.yaml")
     if path.exists():
         raise BadInput(f"{path}: found one of this name already; allowed: another name, or this one once it is removed")

@@ -7,6 +7,7 @@ from typing import Any
 
 from pipesched.errors import BadInput
 from pipesched.files.model_configs.model_config import Keys, ModelConfig, without_none
+from pipesched.files.schema_errors import shown
 
 
 def _dense(layers: int, hidden: int, heads: int, kv: int, ffn: int, vocabulary: int, **more: Any) -> dict[str, Any]:
@@ -63,13 +64,19 @@ def from_torchtitan(document: Mapping[str, Any], source: str) -> ModelConfig:
 
     `document` is its content, `source` its name in messages.
     """
-    named, training = document.get("model", {}), document.get("training", {})
+    sections = {key: document.get(key, {}) for key in ("model", "training", "parallelism")}
+    wrong = {key: value for key, value in sections.items() if not isinstance(value, Mapping)}
+    if wrong:
+        raise BadInput(
+            *(f"{source}: {key}: found {shown(value)}; allowed: a table, [{key}]" for key, value in wrong.items())
+        )
+    named = sections["model"]
     name, flavor = str(named.get("name", "")), str(named.get("flavor", ""))
     model = FLAVORS.get((name, flavor))
     if model is None:
         known = ", ".join(" ".join(one) for one in FLAVORS)
         raise BadInput(f"{source}: model: found {f'{name} {flavor}'.strip() or 'no name and flavor'}; known: {known}")
-    keys = Keys(source, {**training, **document.get("parallelism", {})})
+    keys = Keys(source, {**sections["training"], **sections["parallelism"]})
     settings = {
         "sequence": keys.optional("seq_len"),
         "microbatch_size": keys.optional("pipeline_parallel_microbatch_size"),
