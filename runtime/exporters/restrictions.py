@@ -42,7 +42,17 @@ def _fused_only(problem: Problem) -> Problem:
 def _fused_words(problem: Problem) -> tuple[str, ...]:
     split = ("every backward is fused (BW)",) if problem.pipeline.splits else ()
     blocks = ("no overlapped blocks",) if problem.network.blocks else ()
-    return (*split, *blocks, "on the last stage every backward directly follows its forward")
+    last = ("on the last stage every backward directly follows its forward",)
+    return (*split, *blocks, *(last if _is_last_alone(problem) else ()))
+
+
+def _is_last_alone(problem: Problem) -> bool:
+    """True if the device of the last stage has no other one, as DeepSpeed's engine for one stage a device needs.
+
+    Its other engine, for a V, runs any order.
+    """
+    where = problem.placement
+    return len(where.stages_of[where.stage_device[where.chains[0][-1]]]) == 1
 
 
 def _no_blocks(problem: Problem) -> Problem:
@@ -54,11 +64,14 @@ def _no_blocks_words(problem: Problem) -> tuple[str, ...]:
 
 
 def _backward_after_forward(problem: Problem, schedule: Schedule) -> Schedule:
-    """Return the schedule with each forward of the last stage moved to directly before its backward.
+    """Return the schedule with each forward of the last stage moved to directly before its backward, or in a V as it
+    is.
 
     If the last device has no other stage and backwards run in the order of the forwards, none ends later: nothing was
     ready before the first of them arrived, so all of them have to run after that in either order.
     """
+    if not _is_last_alone(problem):
+        return schedule
     last = problem.placement.chains[0][-1]
 
     def moved(passes: list[Pass]) -> Iterator[Pass]:
