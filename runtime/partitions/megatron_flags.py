@@ -12,8 +12,6 @@ from runtime.partitions.setting_limits import first_recomputed, refuse_ends
 from runtime.partitions.staged_model import StagedModel
 
 ORDERS = ("1f1b", ORDER)
-# Of settings for a plan in an order of its own.
-ORDER_NOTE = "Megatron runs this plan's order with the module of `export --format megatron` imported, and else its own."
 # What Megatron asks for beside the name of a module.
 _NEEDS = {
     "moe_act": "--moe-grouped-gemm",

@@ -14,7 +14,7 @@ from pipesched.layers.roles import Role
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import flag_file
 from runtime.partitions.megatron_flags import ORDERS, order_notes
-from runtime.partitions.megatron_hybrid import is_hybrid, names_of, no_hybrid
+from runtime.partitions.megatron_hybrid_pattern import is_hybrid, names_of, no_hybrid
 from runtime.partitions.megatron_layout import checked_layout
 from runtime.partitions.megatron_partition import partition_flags
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits

@@ -10,15 +10,14 @@ from functools import partial
 
 from pipesched.errors import BadInput
 from pipesched.layers.recompute_rule import RecomputeRule
-from pipesched.problem.placement import v_shape
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import flag_file
-from runtime.partitions.megatron_flags import ORDER_NOTE, module_notes, recompute_flags
-from runtime.partitions.megatron_hybrid import is_hybrid, names_of, no_hybrid
+from runtime.partitions.megatron_flags import module_notes, recompute_flags
+from runtime.partitions.megatron_hybrid_pattern import is_hybrid, names_of, no_hybrid
 from runtime.partitions.megatron_layout import checked_layout
+from runtime.partitions.megatron_own_order import ORDER_NOTE, OWN_ORDER, check_stages
 from runtime.partitions.megatron_partition import partition_flags
-from runtime.partitions.plan_limits import MtpPlace, PlanLimits
-from runtime.partitions.setting_limits import every_stage_trains, one_chain
+from runtime.partitions.plan_limits import MtpPlace
 from runtime.partitions.staged_model import StagedModel
 
 _NAME = "megatron-order"
@@ -28,13 +27,9 @@ _HYBRID = "hybrid models, in which no order but Megatron's own was run"
 def _write(model: StagedModel) -> PartitionSettings:
     if is_hybrid(names_of(model)):
         raise BadInput(f"{_NAME}: not supported: {_HYBRID}")
-    one_chain(_NAME, model)
-    every_stage_trains(_NAME, model)
-    in_v = model.placement.stage_device == v_shape(model.devices).stage_device
-    if in_v and model.mtp:
-        raise BadInput(f"{_NAME}: not supported: multi-token prediction layers with stages in a V")
+    check_stages(_NAME, model)
     # Evaluation of a loop stays Megatron's own, in groups that it takes.
-    values, flags = partition_flags(_NAME, replace(model, schedule=None), placed=in_v)
+    values, flags = partition_flags(_NAME, replace(model, schedule=None), placed=True)
     flags |= recompute_flags(_NAME, model)
     return PartitionSettings(
         {"megatron-order-layout": values["megatron-layout"]},
@@ -51,14 +46,6 @@ PARTITION_FORMATS.register(
         suffix=".megatron_order.args",
         write=_write,
         read=partial(checked_layout, _NAME),
-        limits=PlanLimits(
-            ("linear", "interleaved", "v-shape"),
-            RecomputeRule.SAME,
-            mtp=MtpPlace.ONE_STAGE,
-            without_mtp=("v-shape",),
-            groups=True,
-            every_stage_trains=True,
-            check=partial(no_hybrid, _HYBRID),
-        ),
+        limits=replace(OWN_ORDER, rule=RecomputeRule.SAME, mtp=MtpPlace.ONE_STAGE, check=partial(no_hybrid, _HYBRID)),
     )
 )

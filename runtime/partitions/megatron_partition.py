@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pipesched.errors import BadInput
 from runtime.partitions.megatron_flags import group_flags
-from runtime.partitions.megatron_hybrid import check_hybrid, is_hybrid, names_of, pattern_of
+from runtime.partitions.megatron_hybrid_pattern import check_hybrid, is_hybrid, names_of, pattern_of
 from runtime.partitions.megatron_layout import layout_mistakes, layout_text
 from runtime.partitions.setting_limits import loop
 from runtime.partitions.staged_model import StagedModel

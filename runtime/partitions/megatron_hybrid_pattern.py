@@ -1,0 +1,78 @@
+"""Settings for hybrid models of Megatron-LM: `--hybrid-layer-pattern`, a letter for each layer, `|` between stages.
+
+Such a model takes no layout (megatron/core/models/hybrid/hybrid_layer_allocation.py; validate_args of
+megatron/training/arguments.py refuses both together). Layers are hybrid by their names in the plan file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipesched.errors import BadInput
+from pipesched.layers.roles import Role, role_of
+from runtime.partitions.list_texts import between_embedding_and_head
+from runtime.partitions.staged_model import StageCounts, StagedModel
+
+_LETTERS = {"mamba": "M", "gdn": "G", "attention": "*", "mla": "+", "dsa": "D", "mlp": "-", "moe": "E"}
+# Names that only a hybrid model has: a transformer layer has both attention and MLP.
+_HYBRID = frozenset(_LETTERS) - {"moe"}
+
+
+def is_hybrid(names: Sequence[str]) -> bool:
+    """Return True if a layer has a name that only hybrid models have, such as mamba, or attention or mlp as its own
+    layer."""
+    return any(name.lower() in _HYBRID for name in names)
+
+
+def check_hybrid(names: Sequence[str]) -> None:
+    """Raise `BadInput` if a hybrid model has layers for which the pattern has no letter."""
+    if not is_hybrid(names):
+        return
+    for name in dict.fromkeys(names):
+        role = role_of(name)
+        if role is Role.MTP or (role is Role.TRANSFORMER and name.lower() not in _LETTERS):
+            raise BadInput(f"found {name} in a hybrid model; allowed: {', '.join(_LETTERS)} between embedding and head")
+
+
+def no_hybrid(why: str, names: Sequence[str]) -> None:
+    """Raise `BadInput` for a hybrid model; `why` is the reason."""
+    if is_hybrid(names):
+        raise BadInput(f"found a hybrid model; allowed: transformer layers ({why})")
+
+
+def pattern_of(model: StagedModel) -> str:
+    """Return the pattern: a letter for each layer, `|` between stages; embedding and head have none."""
+    runs = [[run for run in stage.runs if run.role is Role.TRANSFORMER] for stage in model.stages]
+    return "|".join("".join(_LETTERS[run.name.lower()] * run.layers for run in stage) for stage in runs)
+
+
+def names_of(model: StagedModel) -> list[str]:
+    """Return the names of all runs (consecutive equal layers), stage by stage."""
+    return [run.name for stage in model.stages for run in stage.runs]
+
+
+def is_pattern(text: str) -> bool:
+    """Return True for a pattern rather than a layout, whose letters t, m and L no pattern has."""
+    return not set(text) & set("Ltm")
+
+
+def read_pattern(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
+    """Return the layers of each stage of a pattern for so many pipeline `devices`; `BadInput` with a line for each rule
+    that it breaks.
+
+    The model has `layers` transformer layers.
+    """
+    segments = text.strip().strip("'\"").split("|")
+    strange = next((one for one in "".join(segments) if one not in _LETTERS.values()), None)
+    if strange is not None:
+        letters = " ".join(_LETTERS.values())
+        raise BadInput(f"megatron: found {strange!r} in a pattern; allowed: {letters} and |")
+    mistakes = []
+    if len(segments) % devices:
+        mistakes.append(f"megatron: found {len(segments)} segments; allowed: a multiple of the {devices} devices")
+    total = sum(map(len, segments))
+    if total != layers:
+        mistakes.append(f"megatron: found {total} layers in the pattern; allowed: the model's {layers}")
+    if mistakes:
+        raise BadInput(*mistakes)
+    return between_embedding_and_head(list(map(len, segments)))
