@@ -111,8 +111,8 @@ class ScheduleFile:
                 )
         metrics, aim = self.metrics, problem.objective
         value = metrics.period_ticks if aim.repeats else metrics.value_ticks(aim)
-        if value is None:
-            return []
+        if value is None:  # a period that the file does not state
+            return found
         if self.value_ticks is not None and self.value_ticks != value:
             stated, true = amount(problem, self.value_ticks), amount(problem, value)
             found.append(f"the file states a {problem.objective} of {stated}; its timeline has {true}")

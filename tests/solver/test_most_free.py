@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 import yaml
@@ -16,11 +17,13 @@ from pipesched.checking.free_memory import check_most_left
 from pipesched.errors import BadInput
 from pipesched.files.problem_file import problem_from
 from pipesched.files.problems.document import problem_document
-from pipesched.files.schedule_file import read_schedule
+from pipesched.files.schedule_file import ScheduleFile, read_schedule
 from pipesched.problem.free_memory import giving_back, most_left, reserving
 from pipesched.problem.objectives.free_memory import FREE_MEMORY
 from pipesched.problem.objectives.span import SPAN
+from pipesched.results.free_memory import MostFree
 from pipesched.results.solution import Status
+from pipesched.sweeps.cells import content_key
 from solver.analysis.pareto_sweep import frontier
 from solver.limits import Limits
 from solver.most_free import leaving_most
@@ -67,6 +70,10 @@ def test_a_period_then(file):
     assert found.free.value == 3
     # One micro-batch at a time on the second stage, from its forward until its weight pass: 2 + 2 + 3 + 3 + 2.
     assert (found.status, found.value) == (Status.OPTIMAL, 12)
+    # No timeline has a period, and what a file says of free memory without one is compared all the same.
+    stated = replace(ScheduleFile.of(found, found.timeline), value_ticks=None)
+    more = replace(stated, free=MostFree(Fraction(4), Fraction(4)))
+    assert (len(stated.false_claims()), len(more.false_claims())) == (0, 1)
 
 
 def test_a_smaller_amount_where_limits_of_hosts_allow_no_more():
@@ -205,5 +212,5 @@ def test_content_differs():
     """What is solved is another problem, with another key in a store."""
     problem = problem_from(DOCUMENT)
     alone = replace(problem, objective=replace(problem.objective, leaves=None))
-    assert problem.content_key != alone.content_key
+    assert content_key(problem) != content_key(alone)
     assert FREE_MEMORY.then(SPAN).by_device
