@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from hashlib import sha256
 
 from pipesched.html_of import html_of
 from pipesched.problem.features.chain_arcs import NO_ARCS, ChainArcs
@@ -72,16 +71,6 @@ class Problem:
         None, which shows plain text, if no HTML is known for it.
         """
         return html_of(self)
-
-    @cached_property
-    def content_key(self) -> str:
-        """A hash of everything that determines the best schedule.
-
-        Problems that differ only in names have the same one.
-        """
-        place = self.placement.stage_device, self.placement.chains
-        content = replace(self, name="", placement=Placement("", self.devices, *place), notes=())
-        return sha256(repr([getattr(content, each.name) for each in fields(content)]).encode()).hexdigest()
 
     @property
     def devices(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -14,9 +14,11 @@ from typing import Any
 from pipesched.errors import BadInput
 from pipesched.files.batch_sizes import with_axis_of_sizes
 from pipesched.files.exact_numbers import write_json
+from pipesched.files.plan_answers.problem_document import plan_document
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problem_file import problem_from, read_document
 from pipesched.files.problems import visualiser_file
+from pipesched.files.problems.document import problem_document
 from pipesched.files.schema_errors import shown, with_text_keys
 from pipesched.layers.cluster import Capacities
 from pipesched.layers.plan_problem import PlanProblem
@@ -178,10 +180,12 @@ def leaves_of(problem: Problem | PlanProblem) -> Leaves | None:
 
 
 def content_key(problem: Problem | PlanProblem) -> str:
-    """Return a hash of the problem to be solved; names do not count."""
-    if isinstance(problem, Problem):
-        return problem.content_key
-    return sha256(repr(replace(problem, name="", notes=(), assumptions=(), step=None)).encode()).hexdigest()
+    """Return a hash of the problem to be solved, from the document that states it exactly; names do not count.
+
+    Keys of files stay as they are where names in the code change, so that a store finds its results again.
+    """
+    document = plan_document(problem) if isinstance(problem, PlanProblem) else problem_document(problem)
+    return sha256(write_json({key: value for key, value in document.items() if key != "name"}).encode()).hexdigest()
 
 
 def _cell(number: int, point: Sequence[Value], axes: Axes, base: dict[str, Any], name: str) -> Cell:

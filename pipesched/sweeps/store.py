@@ -18,7 +18,7 @@ from pipesched.sweeps.cells import Cell, Sweep
 from pipesched.sweeps.outcome import Outcome, outcome_from
 from pipesched.version import VERSION
 
-FORMAT = 2
+FORMAT = 3
 _APPLICATION = 0x70735377  # written into the file, so that a database of another program is told from ours
 _BUSY_SECONDS = 60
 # Results are found by the content of what was solved: sweeps that share cells share their results. Numbers are exact,
@@ -38,8 +38,9 @@ CREATE TABLE cells (
     document TEXT, PRIMARY KEY (sweep, number)
 );
 """
-# What is added to the tables of an older version. A cell's document is what `check` finds its problem in.
-_ADDED = {1: "ALTER TABLE cells ADD COLUMN document TEXT"}
+# What changes in the tables of an older version. A cell's document is what `check` finds its problem in; keys of
+# version 2 were of names in the code, so that none of its problems can be compared with its key.
+_CHANGED = {1: "ALTER TABLE cells ADD COLUMN document TEXT", 2: "UPDATE cells SET document = NULL"}
 
 
 class Store:
@@ -179,7 +180,7 @@ def _statements(version: int) -> list[str]:
     """Return the SQL statements that migrate the tables from an older version; version 0 has no tables."""
     if version == 0:
         return list(filter(str.strip, _TABLES.split(";")))
-    return [_ADDED[one] for one in range(version, FORMAT)]
+    return [_CHANGED[one] for one in range(version, FORMAT)]
 
 
 def _cell_row(cell: Cell) -> tuple[object, ...]:

@@ -25,7 +25,7 @@ class StoredCell:
     """A cell of a sweep in a store, and its outcome (None: not solved yet).
 
     `sweep` and `number` identify it, `at` has its values by axis name. `key` is its `Cell.key`, None where its values
-    do not go together, for the reason in `refused`. `document` is None if an older version did not store it.
+    do not go together, for the reason in `refused`. `document` is None if an older version wrote the cell.
     """
 
     sweep: str
@@ -74,7 +74,7 @@ def _cells(database: sqlite3.Connection, path: str | Path) -> list[StoredCell]:
     version = is_ours(database, path)
     if not 1 <= version <= FORMAT:
         raise BadInput(f"{path}: found no sweep in it")
-    document = "document" if version > 1 else "NULL"
+    document = "document" if version > 2 else "NULL"
     known = {
         key: outcome_from(json.loads(text), schedule)
         for key, text, schedule in database.execute("SELECT key, document, schedule FROM results")

@@ -168,13 +168,15 @@ def test_a_problem_that_was_not_solved_is_refused(
     ]
 
 
-def test_a_store_of_the_first_version_is_read_and_goes_on(
-    problems: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_store_of_an_older_version_is_read_and_goes_on(
+    version: int, problems: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = copied(problems, tmp_path)
     database = sqlite3.connect(path)
-    database.execute("ALTER TABLE cells DROP COLUMN document")
-    database.execute("PRAGMA user_version = 1")
+    if version == 1:
+        database.execute("ALTER TABLE cells DROP COLUMN document")
+    database.execute(f"PRAGMA user_version = {version}")
     database.close()
     code, found = checked(path, capsys)
     assert (code, found["cells"][2]["bound"]) == (0, "not verified")

@@ -9,6 +9,7 @@ from commands.main import main
 from pipesched.files.problem_file import read_problem
 from pipesched.files.schedule_file import read_schedule
 from pipesched.validation.validator import validate
+from tests.support.nameless import nameless
 
 FILE = """
 devices: 2
@@ -55,7 +56,7 @@ def test_files_and_json_agree(file, tmp_path, capsys):
     assert all(peak <= 7 for peak in found["peak_memory"])
     timeline = read_schedule(folder / "schedule.json").timeline
     assert validate(timeline) == []
-    assert read_problem(folder / "problem.yaml").content_key == timeline.problem.content_key
+    assert nameless(read_problem(folder / "problem.yaml")) == nameless(timeline.problem)
     assert {path.name for path in folder.iterdir()} >= {"plan.png", "gantt.png", "memory.png", "report.html"}
 
 

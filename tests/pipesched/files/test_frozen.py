@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -18,6 +19,7 @@ from pipesched.problem.passes import BW, F, Pass
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import schedule_of
 from pipesched.simulation.simulator import simulate
+from pipesched.sweeps.cells import content_key
 from pipesched.validation.validator import validate
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.running.job import refuse_unequal
@@ -58,6 +60,10 @@ def test_no_gradient_is_sent_to_a_frozen_stage() -> None:
     assert _value(problem_from(one)) == 4 + 30 + 4 + 10
     by_hand = one | {"frozen": 0, "times": {"forward": 1, "backward": [0, 0, 2, 2], "transfer": 10}}
     assert _value(problem_from(by_hand)) == 4 + 30 + 4 + 30
+    # So a stored result of the one is none of the other, though all their numbers are the same.
+    frozen = problem_from(one)
+    sent = replace(frozen, stages=tuple(replace(stage, forward_only=False) for stage in frozen.stages))
+    assert _value(sent) == 4 + 30 + 4 + 30 and content_key(sent) != content_key(frozen)
 
 
 def test_the_validator_lets_backwards_of_frozen_stages_run_at_once() -> None:

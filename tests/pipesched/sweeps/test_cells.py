@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.plan_file import read_plan
+from pipesched.files.problem_file import read_problem
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.problem import Problem
-from pipesched.sweeps.cells import Sweep
+from pipesched.sweeps.cells import Sweep, content_key
 from pipesched.sweeps.same_model import uneven_stages
 from tests.support.sweeps import TINY, sweep
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def values(of: Sweep, axis: str) -> list[object]:
@@ -223,6 +228,13 @@ def test_cells_of_one_content_share_a_key_and_capacities_a_family() -> None:
     assert len({cell.family for cell in cells}) == 1
     assert cells[2].capacities == (2, 3)
     assert len({cell.family for cell in sweep("transfer=0,1").cells}) == 2
+
+
+def test_keys_stay_as_they_are() -> None:
+    """With other keys a store finds none of its results, and `check` none of its problems: `FORMAT` of the store."""
+    problem, plan = EXAMPLES / "v-half-memory.yaml", EXAMPLES / "plans" / "frozen-mtp.yaml"
+    keys = content_key(read_problem(problem)), content_key(read_plan(plan))
+    assert [key[:16] for key in keys] == ["94b8d79699d95a1d", "46daa90d08440812"]
 
 
 def test_a_plan_is_swept_by_its_own_fields() -> None:
