@@ -31,6 +31,7 @@ class BoundRows:
         self._choice = choice
         self.span = self.plan.objective.by_device
         self._chain, self._capacity = ChainPaths(model, choice), model.capacity or None
+        self._longest_step = None if model.extra.norm is None or self.span else self._chain.longest_step()
 
     def add(self) -> None:
         """Add the rows of every bound that applies: load, head and tail, memory; for a period those of `PeriodRows`."""
@@ -110,12 +111,15 @@ class BoundRows:
         return self._chain.least(device, f"after{device}", self._once, self.model.extra.once)
 
     def _once(self, terms: StageTerms) -> Linear:
-        """Return the ticks of reduction and optimizer step after a stage's last backward.
+        """Return the ticks of reduction, norm and optimizer step after a stage's last backward.
 
-        All buckets wait for the last backward of a stage, whose passes are single tasks.
+        All buckets wait for the last backward of a stage, whose passes are single tasks. A norm waits for all of them,
+        and all steps wait for it; those of one device run one at a time. They also follow the last pass of a frozen
+        stage, since its micro-batch has yet to pass the stages that train.
         """
         reduce = self.plan.model.parameters.reduce
-        return terms.reduce * (reduce.parts if reduce else 1) + terms.step
+        step = terms.step if self._longest_step is None else self._longest_step
+        return terms.reduce * (reduce.parts if reduce else 1) + (self.model.extra.norm or 0) + step
 
     def _work(self, device: int) -> Linear:
         return self.plan.microbatches * sum(self.model.terms[k].work for k in self._chain.positions(device))

@@ -40,8 +40,11 @@ class ChainPaths:
         time = own.added + sum((one.gather + one.reduce + one.step for one in every), Fraction(0))
         memory = (own.gather.memory if own.gather else 0) + sum((one.gathered for one in every), Fraction(0))
         slowest = max(plan.slowness_of_places(self.placement))
-        # No stage's time and memory for its parameters exceed these.
-        self._most = max(int(time * slowest / plan.tick), int(memory / model.step), model.extra.most)
+        steps = (own.step or 0) * self.placement.stages + sum((one.step for one in every), Fraction(0))
+        self._most_steps = int(steps * slowest / plan.tick)
+        norm = 0 if model.extra.norm is None else model.extra.norm + self._most_steps
+        # No stage's time and memory for its parameters exceed these, nor with a norm the longest step of all devices.
+        self._most = max(int(time * slowest / plan.tick) + norm, int(memory / model.step), model.extra.most)
         layers = plan.model.sequence
         work = sum((_longest(layer) for layer in layers), Fraction(0)) / plan.tick
         overhead = (plan.model.forward_overhead + plan.model.backward_overhead) * len(self.chains[0]) / plan.tick
@@ -80,6 +83,13 @@ class ChainPaths:
             self._least[name] = self.model.cp.new_int_var(0, self._most, name)
             self.model.cp.add_min_equality(self._least[name], own)
         return self._least[name]
+
+    def longest_step(self) -> Linear:
+        """Return a variable that is at least the ticks of all optimizer steps of every device."""
+        found = self.model.cp.new_int_var(0, self._most_steps, "longest step")
+        for device in range(self.placement.devices):
+            self.model.cp.add(found >= sum(self.model.terms[k].step for k in self.positions(device)))
+        return found
 
     def paths(self) -> PathLengths:
         """Return the path lengths of the chain, each as a variable of its own, so that rows stay short.

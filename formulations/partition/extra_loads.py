@@ -22,8 +22,9 @@ class ExtraLoads:
     lies after its first forward and before its last gradient, `after` follows its first forward. `head` ticks precede
     the first stage's first forward, `tail` ticks follow its last gradient, `around` ticks lie between the last stage's
     forward and the backward of the same micro-batch. Together these take less than `most`. `memory` is occupied at all
-    times, in the file's unit. `gathers` and `once` are, by device, the least time of one of its extra stages to gather
-    its parameters before its passes, and to reduce gradients and step after them; head and tail include their own.
+    times, in the file's unit. `norm` ticks lie between all reductions and all optimizer steps (None: a step waits for
+    no norm). `gathers` and `once` are, by device, the least time of one of its extra stages to gather its parameters
+    before its passes, and to reduce gradients and step after them; head and tail include their own.
     """
 
     before: list[Ticks]
@@ -34,6 +35,7 @@ class ExtraLoads:
     tail: Ticks = 0
     around: Ticks = 0
     most: Ticks = 0
+    norm: Ticks | None = None
     gathers: dict[DeviceId, Ticks] = field(default_factory=dict)
     once: dict[DeviceId, Ticks] = field(default_factory=dict)
     plan: PlanProblem = field(repr=False, kw_only=True)
@@ -46,6 +48,9 @@ class ExtraLoads:
         """
         devices = plan.all_devices.devices
         found = cls([0] * devices, [0] * devices, [0] * devices, [Fraction(0)] * devices, plan=plan)
+        norms = [ticks for addition in plan.additions if (ticks := addition.before_steps(plan)) is not None]
+        found.norm = sum(norms) if norms else None
+        found.most = sum(norms)
         where = choice.on(plan.cluster.devices)
         ends = where.stage_device[where.chains[0][0]], where.stage_device[where.chains[0][-1]]
         for module in plan.modules:
@@ -141,8 +146,8 @@ class ExtraLoads:
         self.once[device] = min(after, self.once.get(device, after))
 
     def _after(self, costs: StageCosts) -> Ticks:
-        """Return the ticks of all reduction buckets and the optimizer step after a stage's last backward."""
-        return self._ticks(costs.reduce + costs.step)
+        """Return the ticks of all reduction buckets, the norm, and the optimizer step after a stage's last backward."""
+        return self._ticks(costs.reduce + costs.step) + (self.norm or 0)
 
     @property
     def _joining(self) -> Ticks:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pipesched.layers.fixed_module import FixedModule
 from pipesched.layers.layer import LayerType
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 
 if TYPE_CHECKING:
     from pipesched.layers.plan_problem import PlanProblem
@@ -21,8 +22,8 @@ class Addition:
     One addition of a plan problem may have modules, and with them devices of its own: how passes of two of them were
     ordered is not said anywhere.
 
-    Bounds over partitions count the work and memory of `modules` alone: everything else that it adds to a problem must
-    only lengthen schedules or take memory.
+    Bounds over partitions count the work and memory of `modules` and the task of `before_steps` alone: everything else
+    that it adds to a problem must only lengthen schedules or take memory.
     """
 
     @property
@@ -42,6 +43,13 @@ class Addition:
     def added(self, problem: Problem, _plan: PlanProblem, /) -> Problem:
         """Return the problem of a partition, all modules included, with what this adds besides modules."""
         return problem
+
+    def before_steps(self, _plan: PlanProblem, /) -> Ticks | None:
+        """Return the ticks of a task that waits for all reductions, and that all optimizer steps wait for.
+
+        It occupies all devices with a stage that trains. None without such a task.
+        """
+        return None
 
     def open_decisions(self) -> Mapping[str, Callable[[PlanProblem], PlanProblem]]:
         """Return by name each decision that is open, as a function to the problem that it leaves; empty if

@@ -9,6 +9,7 @@ from pipesched.layers.addition import Addition
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.gradient_norm import with_norm
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 
 
 @dataclass(frozen=True)
@@ -21,3 +22,7 @@ class GradientNorm(Addition):
     def added(self, problem: Problem, plan: PlanProblem, /) -> Problem:
         """Return the problem in which every step waits for the norm of the gradients of all stages."""
         return with_norm(problem, self.stream, plan.ticks(self.time))
+
+    def before_steps(self, plan: PlanProblem, /) -> Ticks:
+        """Return the ticks of the norm."""
+        return plan.ticks(self.time)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from random import Random
+from threading import Event
 from typing import Any
 
 import pytest
@@ -26,6 +27,8 @@ from pipesched.results.plan import PlanCandidate
 from pipesched.simulation.simulator import simulate
 from runtime.partitions.catalogue import PARTITION_FORMATS
 from runtime.partitions.plan_settings import notes_on
+from solver.planning.budget import Budget
+from solver.planning.partitions.master import Master
 from solver.planning.plan import plan
 from tests.support.counted import counted
 from tests.support.daily import daily
@@ -78,12 +81,54 @@ def test_one_norm_of_all_devices_that_train(changes: dict[str, Any], devices: in
     assert again == one and plan_document(again)["parameters"]["norm"] == {"time": "2", "on": "norms"}  # type: ignore[index]
 
 
+def _least(one: PlanProblem) -> Fraction:
+    """The bound over all partitions of the only placement, in the file's unit."""
+    bound = Master(one, one.choices[0]).cheapest(Budget(counted(2), Event()), 2).bound
+    assert bound is not None
+    return bound * one.tick
+
+
+@pytest.mark.parametrize("step", [(9, 1), (1, 9)])
+def test_rows_of_partitions_count_the_norm_and_the_longest_step(step: tuple[int, int]) -> None:
+    """Two micro-batches on two stages of F 1 and B 2 take 9; then a reduction, the norm, and the longer step of the two."""
+    layers = [_LAYER | {"name": f"l{n}", "count": 1, "step": ticks} for n, ticks in enumerate(step)]
+    one = _given(layers=layers, microbatches=2)
+    assert _least(one) == min(value for value in best_value(one).values() if value is not None) == 9 + 3 + 2 + 9
+    assert _least(replace(one, additions=())) < _least(one)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_rows_of_partitions_hold_with_an_encoder_and_frozen_layers(frozen: bool) -> None:
+    raised = 0
+    for seed in daily(range(24), 3):
+        random = Random(seed)
+
+        def costs(name: str, random: Random = random) -> dict[str, Any]:
+            keys = {"forward": (0, 3), "backward": (1, 4), "reduce": (0, 4), "step": (0, 6)}
+            return {"name": name} | {key: random.randint(*ends) for key, ends in keys.items()}
+
+        layers = [costs("a") | {"count": 2}]
+        more: dict[str, Any] = {
+            "encoder": costs("vision") | {"placement": "own-device", "frozen": random.random() < 0.4}
+        }
+        if frozen:
+            layers, more = [costs("frozen") | {"frozen": True}, *layers], {}
+        one = _given(microbatches=1, layers=layers, **more)
+        best = min(value for value in best_value(one).values() if value is not None)
+        assert _least(one) <= best
+        raised += _least(one) > _least(replace(one, additions=tuple(
+            own for own in one.additions if not isinstance(own, GradientNorm)
+        )))  # fmt: skip
+    assert raised
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_a_plan_is_the_best_of_all_partitions_and_orders(seed: int) -> None:
     assert attack(_with_norm(Random(seed))).wrong == ""
 
 
-def test_bounds_over_partitions_hold_since_the_norm_only_delays() -> None:
+def test_bounds_over_partitions_hold() -> None:
+    """They count the norm, and behind it the longest step."""
     delayed = 0
     for seed in daily(range(12), 2):
         one = _with_norm(Random(seed))
@@ -98,6 +143,7 @@ def test_bounds_over_partitions_hold_since_the_norm_only_delays() -> None:
         delayed += plain < best
         found = plan(one, counted(4))
         assert found.lower_bound <= best
+        assert _least(replace(one, additions=())) <= _least(one) <= best
         findings = check_plan_bound(one, best + one.tick, found.choices, found.variants)
         assert Verdict.VERIFIED not in {finding.verdict for finding in findings}
     assert delayed > 3
