@@ -182,6 +182,20 @@ def test_files_that_the_docstring_of_a_package_names_are_there() -> None:
     assert seen > 50
 
 
+@pytest.mark.parametrize(
+    ("words", "file"),
+    [
+        ("load period check", "pipesched/checking/period.py"),
+        ("Exit codes", "commands/shared/catalogue.py"),
+        ("time slices subsolvers", "solver/engine/allocation.py"),
+    ],
+)
+def test_first_lines_lead_to_a_file(words: str, file: str) -> None:
+    from docs.where import found
+
+    assert file in {place.file for place in found(words.split())}
+
+
 def test_the_page_of_schedules_is_current() -> None:
     from docs.make_schedules import PICTURES, page
 

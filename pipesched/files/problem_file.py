@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from fractions import Fraction
-from math import ceil, floor, gcd
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,19 +26,19 @@ from pipesched.files.fields.together import refused_together
 from pipesched.files.other_kinds import FileKind, refuse_other_kinds
 from pipesched.files.problems import visualiser_file
 from pipesched.files.problems.checks import mistakes
+from pipesched.files.problems.memory_in_steps import memory_in_steps
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times, required
 from pipesched.files.problems.stages import stages_from
-from pipesched.files.problems.times_in_ticks import Columns, per, times_in_ticks
+from pipesched.files.problems.times_in_ticks import times_in_ticks
 from pipesched.files.problems.together import table_of
 from pipesched.files.quantities import in_plain_numbers
 from pipesched.files.quantity_forms import PROBLEM
-from pipesched.files.rounding import LARGEST, MOST_STEPS, step_of
-from pipesched.files.schema_errors import parse_model, shown
-from pipesched.problem.features.device_resources import DeviceResources, Pool
+from pipesched.files.rounding import MOST_STEPS
+from pipesched.files.schema_errors import parse_model
+from pipesched.problem.features.device_resources import DeviceResources
 from pipesched.problem.features.gather_each_pass import gathers_each_pass
 from pipesched.problem.features.walks import Walks
 from pipesched.problem.objective import OBJECTIVES
-from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.units import Units
 
@@ -225,7 +223,7 @@ def _build(parsed: _Form, default_name: str, most_steps: int) -> Problem:
         most_steps,
     )
     section = form.memory or MemorySection.model_validate({})
-    memory, pools, resolution, memory_rounded = _memory(parsed, section, where, most_steps)
+    memory, pools, resolution, memory_rounded = memory_in_steps(form, features, section, where, most_steps)
     rounded = [*times_rounded, *memory_rounded]
     notes = unused_diagonal(latency_of(given.transfer))
     notes += [ROUNDED.format(" and ".join(rounded))] if rounded else []
@@ -247,67 +245,6 @@ def _build(parsed: _Form, default_name: str, most_steps: int) -> Problem:
     for feature in features:
         whole = feature.lower(whole, form)
     return whole
-
-
-def _memory(
-    parsed: _Form, section: MemorySection, where: Placement, most_steps: int
-) -> tuple[Columns, tuple[Pool, ...], Fraction, list[str]]:
-    """Return (columns by stage, pools by device, step, notes): all memory of a file in whole steps, and the step.
-
-    Activations and capacities are rounded down and memory that B frees up, so that whatever fits still fits. `BadInput`
-    for a capacity of too many steps. `most_steps` is as in `problem_from`.
-    """
-    form, features = parsed
-    activation = per(section.activation if section.activation is not None else Fraction(1), where.stages)
-    freed = per(section.freed_by_backward or Fraction(0), where.stages)
-    capacity = None if section.capacity is None else per(section.capacity, where.devices)
-    # A list as long as there are devices is theirs; a longer one is the stages'.
-    by_stage = isinstance(section.static, list) and len(section.static) != where.devices
-    static = per(section.static or Fraction(0), where.stages if by_stage else where.devices)
-    moved = {key: per(value, where.stages) for feature in features for key, value in feature.memory(form)}
-    limits_besides = {key: values for feature in features for key, values in feature.limits(form)}
-    host = [number for values in limits_besides.values() for number in values]
-    passes = [*activation, *freed, *(number for column in moved.values() for number in column)]
-    total = (form.microbatches or 1) * sum(map(abs, passes), Fraction(0))
-    chosen = step_of(
-        passes, total, max(capacity or [Fraction(0)]), also=[*(capacity or ()), *static, *host], most_steps=most_steps
-    )
-    step = chosen.size
-    taken = [floor(number / step) for number in activation]
-    given = [min(most, ceil(number / step)) for most, number in zip(taken, freed, strict=True)]
-    always_in_use = [floor(number / step) for number in static]
-    whole = [floor(number / step) for number in capacity or ()]
-    if whole and max(whole) > LARGEST:
-        most = float(LARGEST * step)
-        raise BadInput(
-            f"memory.capacity: found {shown(float(max(capacity or [])))}; allowed: up to {most:.2g} with activations "
-            "so small or of so many digits, or leave capacity out where memory is ample"
-        )
-    # Of what moves or stays no more is counted than there is.
-    parts = {key: [floor(number / step) for number in column] for key, column in moved.items()}
-    besides = {key: [min(floor(number / step), LARGEST) for number in own] for key, own in limits_besides.items()}
-    factor = (
-        gcd(
-            *taken,
-            *given,
-            *whole,
-            *always_in_use,
-            *(n for column in (*besides.values(), *parts.values()) for n in column),
-        )
-        or 1
-    )
-
-    def in_steps(values: list[int]) -> tuple[int, ...]:
-        return tuple(number // factor for number in values)
-
-    columns: Columns = {"activation": in_steps(taken), "freed": in_steps(given)}
-    columns |= {key: in_steps(column) for key, column in (parts | besides).items()}
-    always = in_steps(always_in_use)
-    if by_stage:
-        columns["static"], always = always, (0,) * where.devices
-    limits = in_steps(whole) if whole else (None,) * where.devices
-    pools = tuple(Pool(limit, own) for limit, own in zip(limits, always, strict=True))
-    return columns, pools, step * factor, chosen.note("memory")
 
 
 def with_objective(problem: Problem, objective: Objective) -> Problem:

@@ -17,6 +17,7 @@ from pipesched.layers.pieces import Lengths, SequenceCut
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import why_not_expressible
 from tests.support.exhaustive.optimum import least
+from tests.support.varied_plans import costs_of_layer
 
 
 def partitions(plan: PlanProblem, choice: Choice) -> Iterator[Partition]:
@@ -84,14 +85,7 @@ def tiny_plan(random: Random) -> PlanProblem:
     chunks = random.choice((1, 1, 2)) if devices == 2 and not split else 1
     kinds = []
     for n in range(random.choice((2, 3))):
-        kind: dict[str, Any] = {"name": f"k{n}", "forward": random.randint(0, 4), "backward": random.randint(1, 6)}
-        if split:
-            kind["weight"] = random.randint(0, 3)
-            if random.random() < 0.3:
-                kind["fused"] = random.randint(1, 8)
-        kind["memory"], kind["activation"] = random.randint(0, 2), random.randint(0, 3)
-        if split and kind["activation"] and random.random() < 0.3:
-            kind["freed_by_backward"] = random.randint(0, kind["activation"])
+        kind = costs_of_layer(random, f"k{n}", split)
         if random.random() < 0.4:
             keeps = random.choice((0, 0.5))
             kind["recompute"] = [{"name": "full", "time": random.randint(0, 3), "keeps": keeps}]

@@ -52,7 +52,8 @@ def _stages(entries: list[dict[str, Any]]) -> int:
     return sum(entry.get("count", 1) for entry in entries if not entry.get("with_previous"))
 
 
-def _layer(random: Random, name: str, split: bool) -> dict[str, Any]:
+def costs_of_layer(random: Random, name: str, split: bool) -> dict[str, Any]:
+    """Return the keys of a layer entry without recomputation; with `split` it has a W, and perhaps another BW."""
     layer: dict[str, Any] = {"name": name, "forward": random.randint(0, 4), "backward": random.randint(1, 6)}
     if split:
         layer["weight"] = random.randint(0, 3)
@@ -61,6 +62,11 @@ def _layer(random: Random, name: str, split: bool) -> dict[str, Any]:
     layer["memory"], layer["activation"] = random.randint(0, 2), random.randint(0, 3)
     if split and layer["activation"] and random.random() < 0.3:
         layer["freed_by_backward"] = random.randint(0, layer["activation"])
+    return layer
+
+
+def _layer(random: Random, name: str, split: bool) -> dict[str, Any]:
+    layer = costs_of_layer(random, name, split)
     names = [mode for mode in _MODES if random.random() < (0.6, 0.35, 0.1)[_MODES.index(mode)]]
     if names and (name not in ("embedding", "head") or random.random() < 0.2):
         modes = [{"name": mode, "time": random.randint(0, 3), "keeps": random.choice((0, 0.5, 0.25))} for mode in names]

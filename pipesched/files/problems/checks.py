@@ -13,7 +13,7 @@ from pipesched.files.fields.parameter_sections import objective_mistakes
 from pipesched.files.fields.section import WrongPaths
 from pipesched.files.fields.stage_placement import stage_count
 from pipesched.files.limits import MOST_CELLS
-from pipesched.files.problems.chain_checks import chain_mistakes
+from pipesched.files.problems.chains import chain_mistakes
 from pipesched.files.problems.schema import ProblemFile
 from pipesched.files.problems.task_checks import task_lists, task_mistakes
 from pipesched.files.problems.times_in_ticks import per

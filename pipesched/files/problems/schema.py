@@ -14,7 +14,7 @@ from pipesched.files.fields.blocks_field import BlocksField
 from pipesched.files.fields.section import Section
 from pipesched.files.fields.sweep_field import SweepField
 from pipesched.files.fields.transfer_field import TransferField
-from pipesched.files.problems.chain_keys import Chain
+from pipesched.files.problems.chains import Chain
 from pipesched.problem.objective import of_problems
 
 

@@ -1,1 +1,1 @@
-"""Reading and writing of the parts of schedule files: names of tasks, orders, waits and starts."""
+"""Reading and writing of the parts of schedule files: `reader.py`, and names of tasks in `task_texts.py`."""

@@ -24,7 +24,7 @@ from pipesched.schedule.timeline import Timeline
 from solver.backends.exact_search import Callback, improve
 from solver.backends.interruptible import Asking
 from solver.backends.paced import Paced
-from solver.engine.exact_model import improving_model, most_literals, take
+from solver.engine.improving_model import improving_model, most_literals, take
 from solver.engine.kernels import Kernels
 from solver.engine.refutation import fraction_left, refute
 from solver.engine.search import Search

@@ -11,7 +11,7 @@ from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.variables.literals import TooLong
 from pipesched.deadline import Deadline, within
 from solver.backends.exact_search import improve
-from solver.engine.exact_model import improving_model, most_literals, take
+from solver.engine.improving_model import improving_model, most_literals, take
 from solver.engine.kernels import Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work

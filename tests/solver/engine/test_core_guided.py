@@ -24,9 +24,9 @@ from solver.backends.exact_search import Callback, improve
 from solver.bounds.analytic.catalogue import certificates
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
-from solver.engine import exact_model
 from solver.engine.construction.sequential import Sequential
 from solver.engine.engine import ENGINE
+from solver.engine.improving_model import improving_model
 from solver.engine.run import run
 from solver.engine.search import Search
 from solver.engine.slices import Slice
@@ -101,11 +101,11 @@ def test_it_goes_on_from_slice_to_slice_and_begins_anew_where_others_prove_more(
     search, stated = Search(OPEN, Limits(workers=1, seconds=60), lambda _: None, Event(), ENGINE), list[Value]()
     search.offer_order(sequential(OPEN))
 
-    def improving_model(search: Search) -> ExactModel:
+    def recorded(search: Search) -> ExactModel:
         stated.append(search.incumbent.lower_bound)
-        return exact_model.improving_model(search)
+        return improving_model(search)
 
-    monkeypatch.setattr(core_guided, "improving_model", improving_model)
+    monkeypatch.setattr(core_guided, "improving_model", recorded)
     work = CoreGuided(stating_share=inf).work(search)  # slices of any length
     next(work)
     proved = [search.incumbent.lower_bound]

@@ -17,7 +17,7 @@ from pipesched.validation.validator import validate
 from solver.backends.cp_sat import EXHAUSTIVE
 from solver.bounds.analytic.catalogue import certificates
 from solver.engine import analytic_bounds
-from solver.engine import exact_model as shared_model
+from solver.engine import improving_model as shared_model
 from solver.engine.construction import sequential
 from solver.engine.engine import ENGINE
 from solver.engine.search import Search

@@ -1,4 +1,4 @@
-"""The exact model of a search, and the transfer of CP-SAT's results to the incumbent."""
+"""The exact model of schedules no worse than the incumbent, and the transfer of CP-SAT's results to the incumbent."""
 
 from __future__ import annotations
 

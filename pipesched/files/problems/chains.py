@@ -1,12 +1,23 @@
-"""Checks of the key `chains` together with other keys of a problem file."""
+"""The key `chains` of a problem file, different paths of micro-batches through the stages, and its checks."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from pipesched.files.fields.section import WrongPaths
-from pipesched.files.problems.chain_keys import Chain
+from pydantic import Field
+
+from pipesched.files.fields import field_types
+from pipesched.files.fields.section import Section, WrongPaths
+
+
+class Chain(Section):
+    """Stages that some micro-batches go through, in this order; the backward goes through them in reverse."""
+
+    required = ("stages", "microbatches")
+
+    stages: field_types.StageNumbers | None = Field(None, description="the stages, first to last")
+    microbatches: field_types.Count | None = Field(None, description="how many go through them: those that come next")
 
 
 def chain_mistakes(
