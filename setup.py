@@ -38,6 +38,15 @@ def relocated(source: str, path: str, modules: Iterable[str]) -> str:
     return rewriting.result().decode()
 
 
+@cache
+def _names_in(modules: frozenset[str]) -> tuple[frozenset[str], re.Pattern[str], re.Pattern[bytes]]:
+    """Return the packages of the modules, with the patterns of what may name a module and of a package's name."""
+    packages = frozenset(module.partition(".")[0] for module in modules)
+    names = "|".join(sorted(packages))
+    mention = re.compile(rf"(?<![\w./-])(?:{names})(?:(?:\.[A-Za-z_]\w*)+|/\w[\w/.]*)")
+    return packages, mention, re.compile(rf"\b(?:{names})\b".encode())
+
+
 class _Rewriting(ast.NodeVisitor):
     """One pass over a source, which collects the replacements to make in its bytes.
 
@@ -46,9 +55,7 @@ class _Rewriting(ast.NodeVisitor):
 
     def __init__(self, source: bytes, modules: frozenset[str]) -> None:
         self._source, self._modules = source, modules
-        self._packages = {module.partition(".")[0] for module in modules}
-        names = "|".join(sorted(self._packages))
-        self._mention = re.compile(rf"(?<![\w./-])(?:{names})(?:(?:\.[A-Za-z_]\w*)+|/\w[\w/.]*)")
+        self._packages, self._mention, self._name = _names_in(modules)
         self._lines = [0, *(match.end() for match in re.finditer(rb"\r\n|\r|\n", source))]
         self._edits: list[tuple[int, int, str]] = []
         self.unsure: list[tuple[int, str]] = []
@@ -59,6 +66,16 @@ class _Rewriting(ast.NodeVisitor):
         for start, end, text in sorted(self._edits, reverse=True):
             made = made[:start] + text.encode() + made[end:]
         return made
+
+    def visit(self, node: ast.AST) -> None:
+        """Visit a node, but for a statement in whose lines no package is named: most of them, with all in them."""
+        if isinstance(node, ast.stmt):
+            first = min(one.lineno for one in (node, *getattr(node, "decorator_list", ())))
+            last = node.end_lineno or node.lineno
+            end = self._lines[last] if last < len(self._lines) else len(self._source)
+            if self._name.search(self._source, self._lines[first - 1], end) is None:
+                return
+        super().visit(node)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         if node.level == 0 and self._moves(node.module or ""):

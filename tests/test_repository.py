@@ -20,6 +20,7 @@ from pipesched.files.state_file import json_schema as state_schema
 from pipesched.problem.passes import F
 from pipesched.registry import Registry
 from tests.support.columns import costs_of
+from tests.support.in_turn import in_turn
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = {"pipesched", "heuristics", "formulations", "solver", "runtime", "plots", "targets", "web", "commands"}
@@ -31,7 +32,7 @@ def test_every_folder_with_modules_is_a_package(package: str) -> None:
     assert all((folder / "__init__.py").exists() for folder in folders)
 
 
-@pytest.mark.parametrize("name", sorted(set(pipesched.__all__)))
+@in_turn("name", sorted(set(pipesched.__all__)))
 def test_what_pipesched_offers_is_there(name: str) -> None:
     assert getattr(pipesched, name) is not None
 
@@ -123,7 +124,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@in_turn("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     assert [path for path in links(page) if not path.exists()] == []
     for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text()):

@@ -38,6 +38,7 @@ from pipesched.files.problems.together import REFUSED
 from solver.solve import solve
 from tests.support import task_brute_force
 from tests.support.counted import counted
+from tests.support.in_turn import in_turn
 
 SEED = int(os.environ.get("PIPESCHED_MATRIX_SEED") or datetime.now(UTC).strftime("%Y%m%d"))
 # Cases of a run, by kind, size of the set, and whether every command runs.
@@ -132,7 +133,7 @@ def test_pairs_are_refused_as_the_table_says() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:an optimum is not stored")  # each new switch draws other pairs
-@pytest.mark.parametrize("seed", range(25))
+@in_turn("seed", range(25))
 def test_the_exact_model_is_that_of_every_order(seed: int) -> None:
     """Two models of the same documents, of which neither knows the other."""
     random = Random(seed)

@@ -13,6 +13,7 @@ from benchmarks.proofs.mutation.mutations import changed_functions, is_inside, m
 from benchmarks.proofs.mutation.named.catalogue import MUTANTS
 from benchmarks.proofs.mutation.named.mutant import NamedMutant
 from pipesched.errors import BadInput
+from tests.support.in_turn import in_turn
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,7 +48,7 @@ def test_only_functions_that_have_changed_are_looked_at() -> None:
     assert found == ["C.g: a + 1 -> a - 1", "C.g: 1 -> 2"]
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: one.name)
+@in_turn("mutant", MUTANTS, ids=lambda one: one.name)
 def test_each_named_mutant_can_be_made(mutant: NamedMutant) -> None:
     source = (ROOT / mutant.file).read_text()
     compile(mutant.mutated(source), mutant.file, "exec")

@@ -16,6 +16,7 @@ from commands.reports.solved.atlas import _RATIOS, TABLE, Cell, cells, nearest_c
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
 from tests.support.daily import daily
+from tests.support.in_turn import in_turn
 
 DOCUMENT = {
     "devices": 4, "microbatches": 4, "placement": "v-shape", "times": {"forward": 10, "backward": 10, "weight": 10, "transfer": 1},
@@ -56,7 +57,7 @@ def test_chunks_are_added_up_to_devices() -> None:
     assert at(nearest_cell(problem(devices=5, microbatches=6))) == (4, 1, 0.75, "1:1:1", 0.05)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "changes",
     [
         {"devices": 64, "microbatches": 64},

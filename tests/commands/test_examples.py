@@ -12,6 +12,7 @@ from commands.main import main
 from commands.new import TEXT
 from pipesched.files.fields.field_types import PLACEMENTS
 from pipesched.files.problem_file import read_problem
+from tests.support.in_turn import in_turn
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
 # But those of 40,000 tasks, which have smaller ones beside them.
@@ -38,7 +39,7 @@ def test_every_example_has_its_answer(path: Path, capsys: pytest.CaptureFixture[
     assert wanted is None or rows[wanted]["fits"]
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.yaml")), ids=lambda path: path.stem)
+@in_turn("path", sorted(FOLDER.rglob("*.yaml")), ids=lambda path: path.stem)
 def test_no_example_has_an_activation_that_reads_as_a_share(path: Path) -> None:
     """Where an activation is 1, nobody can tell an amount from a share of it."""
     assert not re.search(r"activation: 1(\s|[,}]|$)", path.read_text(encoding="utf-8"))

@@ -14,11 +14,12 @@ import go
 from commands.main import main
 from commands.shared.catalogue import COMMANDS, Group
 from commands.shared.parser import parser
+from tests.support.in_turn import in_turn
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("name", COMMANDS.names())
+@in_turn("name", COMMANDS.names())
 def test_a_command_has_a_group_and_an_example_that_can_be_typed(name: str) -> None:
     command = COMMANDS[name]
     words = shlex.split(command.example)

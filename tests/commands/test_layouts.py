@@ -14,6 +14,7 @@ from commands.main import main
 from pipesched.files.plan_file import read_plan
 from pipesched.results.layouts import NO_FIRST_PLAN
 from targets.layout_race import LayoutParams
+from tests.support.daily import daily
 from tests.support.published_models import PUBLISHED
 
 MODELS = {"dense": "Llama 3.1 8B", "experts": "Qwen3 30B-A3B", "latent": "DeepSeek-V2-Lite"}
@@ -39,7 +40,7 @@ def answer(words: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, An
     return found
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", daily([*MODELS], 3))
 def test_from_a_configuration_to_the_plan_of_the_best_layout(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

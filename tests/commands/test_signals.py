@@ -1,4 +1,7 @@
-"""Signals sent to real processes: SIGTERM and SIGINT end a search with its best schedule written, and leave nothing."""
+"""Signals sent to real processes: SIGTERM and SIGINT end a search with its best schedule written, and leave nothing.
+
+Those whose libraries are loaded when the signal comes are forks of one that has loaded them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ from pipesched.files.schedule_file import ScheduleFile, read_schedule
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import sequential
+from tests.support.command_forks import COMMAND, command, forked
 from tests.support.daily import daily
+from tests.support.forks import Fork
 from tests.support.makers import problem
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,7 +45,7 @@ def start(*command: str, folder: Path) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+def ended(process: subprocess.Popen[str] | Fork) -> tuple[int, str]:
     _, err = process.communicate(timeout=120)
     return process.returncode, err
 
@@ -48,8 +53,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_search_that_is_ended_writes_its_best_schedule(sent: signal.Signals, code: int, tmp_path: Path) -> None:
     (tmp_path / "hard.yaml").write_text(HARD)
-    command = ("-m", "commands.main", "solve", "hard.yaml", "-o", "out", "--workers", "1", "--time-limit", "600")
-    process = start(*command, folder=tmp_path)
+    process = command(tmp_path, "solve", "hard.yaml", "-o", "out", "--workers", "1", "--time-limit", "600")
     assert process.stderr is not None
     for line in process.stderr:  # a schedule is known
         if "best" in line:
@@ -69,7 +73,7 @@ def test_sigterm_before_there_is_anything_to_write(tmp_path: Path) -> None:
         "def wait():\n    print('ready', file=sys.stderr, flush=True)\n    time.sleep(600)\n"
         "sys.exit(m.main([]))"
     )
-    process = start("-c", body, folder=tmp_path)
+    process = forked(body, tmp_path)
     assert process.stderr is not None and process.stderr.readline() == "ready\n"
     process.send_signal(signal.SIGTERM)
     code, err = ended(process)
@@ -97,7 +101,7 @@ m.leave(m.main([]))
 def test_a_signal_while_a_compiled_library_is_imported(
     error: str, sent: signal.Signals, code: int, tmp_path: Path
 ) -> None:
-    process = start("-c", IMPORTING.replace("ERROR", error), folder=tmp_path)
+    process = forked(IMPORTING.replace("ERROR", error), tmp_path)
     assert process.stderr is not None and process.stderr.readline() == "ready\n"
     process.send_signal(sent)
     said = "terminated" if sent is signal.SIGTERM else "interrupted"
@@ -155,7 +159,7 @@ def test_a_signal_whose_exception_is_discarded_ends_the_command(
 ) -> None:
     (tmp_path / "hard.yaml").write_text(HARD)
     body = DISCARDING.replace("PLACE", PLACES[place]).replace("NUMBER", str(int(sent)))
-    process = start("-c", body, folder=tmp_path)
+    process = forked(body, tmp_path)
     said = "terminated" if sent is signal.SIGTERM else "interrupted"
     assert ended(process) == (code, f"pipesched: {said}\n")
 
@@ -225,17 +229,18 @@ def test_a_closed_standard_output_is_said(tmp_path: Path) -> None:
 def test_with_standard_error_closed_the_answer_is_the_same(tmp_path: Path) -> None:
     problem = "devices: 2\nmicrobatches: 3\ntimes: {forward: 1, backward: 1}\n"
     (tmp_path / "p.yaml").write_text(problem)
-    shell = f"{sys.executable} -m commands.main solve p.yaml --time-limit 20 --workers 1 --json 2>&-"
-    found = subprocess.run(
-        ["sh", "-c", shell], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, check=False
-    )
-    assert found.returncode == 0 and b'"status": "optimal"' in found.stdout
+    # As Python begins with `2>&-`.
+    code = f"import os, sys; os.close(2); sys.stderr = None; {COMMAND}"
+    process = forked(code, tmp_path, "solve", "p.yaml", "--time-limit", "20", "--workers", "1", "--json")
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 0 and '"status": "optimal"' in out
 
 
 def test_a_reader_that_went_away_is_no_error_and_costs_no_file(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text("devices: 2\nmicrobatches: 3\ntimes: {forward: 1, backward: 1}\n")
-    words = ("solve", "p.yaml", "--time-limit", "20", "--workers", "1", "-o", "out")
-    process = start("-u", "-m", "commands.main", *words, folder=tmp_path)
+    # As Python begins with `-u`.
+    code = f"import io, sys; sys.stdout = io.TextIOWrapper(io.FileIO(1, 'w', closefd=False), write_through=True); {COMMAND}"
+    process = forked(code, tmp_path, "solve", "p.yaml", "--time-limit", "20", "--workers", "1", "-o", "out")
     assert process.stdout is not None
     process.stdout.close()
     assert process.stderr is not None
@@ -262,8 +267,8 @@ def test_sigterm_of_run_leaves_no_folder_and_no_process(tmp_path: Path) -> None:
 def test_ctrl_c_at_any_moment_ends_in_one_line(delay: float, tmp_path: Path) -> None:
     """While libraries are loaded, while the search begins, and later; counted from where our code begins to run."""
     (tmp_path / "hard.yaml").write_text(HARD)
-    command = ("-X", "importtime", "-m", "pipesched", "solve", "hard.yaml", "--workers", "1", "--time-limit", "600")
-    process = start(*command, folder=tmp_path)
+    words = ("-X", "importtime", "-m", "pipesched", "solve", "hard.yaml", "--workers", "1", "--time-limit", "600")
+    process = start(*words, folder=tmp_path)
     assert process.stderr is not None
     while "| commands" not in process.stderr.readline():
         assert process.poll() is None

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -23,9 +22,9 @@ from pipesched.sweeps.store import Store
 from pipesched.sweeps.table import Row
 from solver.sweeps.neighbours import CARRIED
 from solver.sweeps.run_sweep import Moment
+from tests.support.command_forks import command
 from tests.support.sweeps import hard, outcome, sweep
 
-ROOT = Path(__file__).resolve().parents[2]
 SMALL = """
 devices: 2
 microbatches: 3
@@ -129,12 +128,7 @@ def test_progress_tells_the_time_left() -> None:
 def test_ctrl_c_keeps_what_was_found(small: Path) -> None:
     """A cell that would search for ten minutes; what was found of it until then is in the store, to go on from."""
     (small / "hard.yaml").write_text(json.dumps(hard() | {"sweep": {"transfer": [0, 0.7]}}))
-    command = [
-        sys.executable, "-m", "pipesched", "sweep", "hard.yaml", "-o", "out", "--jobs", "1", "--time-limit", "600",
-    ]  # fmt: skip
-    process = subprocess.Popen(
-        command, cwd=small, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )  # fmt: skip
+    process = command(small, "sweep", "hard.yaml", "-o", "out", "--jobs", "1", "--time-limit", "600")
     assert process.stderr is not None
     assert "0 of 2 cells done" in process.stderr.readline()
     try:

@@ -142,7 +142,7 @@ def numbered_timeline(seed: int, in_microbatch_order: bool) -> Timeline:
 def test_all_rules_together_say_what_the_validator_says(literals: bool) -> None:
     added = [constraint for constraint in CONSTRAINTS if not constraint.of_problem]
     seen = {True: 0, False: 0}
-    for seed in range(120):
+    for seed in range(60):
         rng = Random(seed)
         timeline = random_timeline(small_problem(rng), rng)
         checks = all(constraint.check(timeline) for constraint in CONSTRAINTS)
@@ -150,7 +150,7 @@ def test_all_rules_together_say_what_the_validator_says(literals: bool) -> None:
         assert checks == (not broken and all(constraint.check(timeline) for constraint in added)), (seed, broken)
         assert feasible(list(CONSTRAINTS), timeline, literals) == checks, seed
         seen[checks] += 1
-    assert min(seen.values()) > 4
+    assert min(seen.values()) > 2
 
 
 # What a rule takes for granted, since another one says it: order literals say nothing of passes that overlap in time,

@@ -64,7 +64,7 @@ def open_modes(random: Random) -> Problem:
 
 def test_the_optimum_is_that_of_trying_everything_and_relaxations_are_below_it() -> None:
     blocks = fused = 0
-    for seed in range(40):
+    for seed in range(24):
         one = open_modes(Random(seed))
         start = best_times(one, sequential(one))
         value = value_of(one, start)
@@ -87,7 +87,7 @@ def test_the_optimum_is_that_of_trying_everything_and_relaxations_are_below_it()
             relaxed = ExactModel(jobs_of(one), ceil(least), 0, devices=devices)
             answer = solve_model(relaxed.cp, Parameters(60, 20, 0, first_solution=True, clauses_only=True), Event())
             assert not answer.infeasible, seed
-    assert (blocks > 5, fused > 8) == (True, True), (blocks, fused)
+    assert (blocks > 2, fused > 4) == (True, True), (blocks, fused)
 
 
 @pytest.mark.parametrize("most", (0, 40_000))

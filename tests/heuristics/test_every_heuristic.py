@@ -21,6 +21,7 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from tests.support.columns import Costs, Memory, build
 from tests.support.daily import DAY, EVERY, daily
+from tests.support.in_turn import in_turn
 from tests.support.makers import measured
 
 every_heuristic = pytest.mark.parametrize("heuristic", list(HEURISTICS), ids=lambda h: h.name)
@@ -80,13 +81,13 @@ def stated_peak(heuristic: Heuristic, problem: Problem) -> tuple[int, ...] | Non
 def settings(heuristic: Heuristic, p: int, random: Random) -> Iterator[tuple[Placement, int, bool]]:
     """The micro-batches of `counts` on every placement it applies to, with a backward that splits and one that does not.
 
-    From 3 devices on the backwards take turns where a schedule takes both, and so do the placements.
+    From 2 devices on the backwards take turns where a schedule takes both, and so do the placements.
     """
     fits = [where for where in placements(p, random) if applies(heuristic, where, 1)]
     fused = {where for where in fits if applies(heuristic, where, None)}
     for turn, m in enumerate(counts(p)):
-        for where in fits if p < 3 else fits[turn % max(1, len(fits)) :][:1]:
-            for split in (True, False) if p < 3 else (where not in fused or random.random() < 0.5,):
+        for where in fits if p < 2 else fits[turn % max(1, len(fits)) :][:1]:
+            for split in (True, False) if p < 2 else (where not in fused or random.random() < 0.5,):
                 yield where, m, split
 
 
@@ -216,8 +217,8 @@ SIZES = [(p, m) for p in (1, 2, 3, 4, 6, 8) for m in (2 * p, 2 * p + 1, 3 * p)]
 TIMES = ((1, 1, 1), (3, 2, 1), (2, 5, 2), (7, 7, 4))
 
 
-@pytest.mark.parametrize(("p", "m"), SIZES)
-@pytest.mark.parametrize(("f", "b", "w"), TIMES)
+@in_turn(("p", "m"), SIZES)
+@in_turn(("f", "b", "w"), TIMES)
 def test_bubbles_and_peaks_of_the_papers_table(p: int, m: int, f: int, b: int, w: int) -> None:
     """Zero Bubble, tables 1 and 2, and the memory of its worker i, counted from 1: M_B after F, M_W after B."""
     m_b, m_w = 4, 1

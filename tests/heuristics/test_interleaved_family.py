@@ -16,6 +16,7 @@ from pipesched.problem.passes import BW, F
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import slot_text
 from tests.heuristics.test_every_heuristic import alike, run, uneven
+from tests.support.in_turn import in_turn
 from tests.support.makers import measured
 
 OVERLAPPED = ("1f1b-overlap", "interleaved-1f1b-overlap", "kimi-k2")
@@ -157,8 +158,8 @@ def test_a_group_of_twice_the_devices_holds_more() -> None:
     assert peaks == [each * problem.network.memory_in_flight[0] for each in (11, 15, 23)]
 
 
-@pytest.mark.parametrize("m", range(1, 15))
-@pytest.mark.parametrize("group", range(1, 16))
+@in_turn("m", range(1, 15))
+@in_turn("group", range(1, 16))
 def test_groups_that_megatron_refuses_do_not_apply(m: int, group: int) -> None:
     """Its two errors: a group outside of p to m, and a rest of 1 to p - 1 micro-batches; all others run to their end."""
     problem = chunks(4, 2, m)

@@ -12,6 +12,7 @@ from heuristics.one_f_one_b import one_f_one_b
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
 from solver.published import candidate
+from tests.support.daily import daily
 from tests.support.makers import measured
 
 
@@ -64,7 +65,7 @@ def test_an_activation_whose_copies_do_not_fit_is_kept() -> None:
 @pytest.mark.parametrize("name", ("pipeoffload-full", "pipeoffload-half", "uniform-recompute"))
 def test_closed_forms(name: str) -> None:
     stated = 0
-    for p, m, b, r, kept in product((1, 2, 3, 4), (1, 3, 5, 8), (2, 5), (0, 1, 4), (0, 0.25)):
+    for p, m, b, r, kept in daily([*product((1, 2, 3, 4), (1, 3, 5, 8), (2, 5), (0, 1, 4), (0, 0.25))], 5):
         times = {"forward": 3, "backward": b}
         copies = {"out": min(r, 3), "in": min(r, 3)}
         memory = {"recompute": [{"name": "full", "time": r, "keeps": kept}], "offload": copies}

@@ -16,6 +16,7 @@ from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from tests.support.in_turn import in_turn
 from tests.support.makers import problem
 from tests.support.published import GREEDY, INTERLEAVED_EXACT, ROWS, Row
 
@@ -28,8 +29,8 @@ def run(problem: Problem, name: str) -> Metrics:
     return measure(timeline)
 
 
-@pytest.mark.parametrize("name", SAME_NAME)
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@in_turn("name", SAME_NAME)
+@in_turn("row", ROWS, ids=str)
 def test_published_bubble_rate(row: Row, name: str) -> None:
     found = run(row.problem(2), name)
     assert found.bubble(Objective.SPAN) == pytest.approx(row.bubbles[name], abs=5e-5)

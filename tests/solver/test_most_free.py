@@ -29,6 +29,7 @@ from solver.limits import Limits
 from solver.most_free import leaving_most
 from solver.solve import solve, without_search
 from tests.support.counted import counted
+from tests.support.daily import daily
 
 DOCUMENT = {
     "devices": 3,
@@ -46,7 +47,7 @@ def file(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("first", range(0, 36, 12))
+@pytest.mark.parametrize("first", daily(range(0, 36, 12), 3))
 def test_against_all_orders(first):
     seen = Counter(one for number in range(first, first + 12) for one in compare(number, counted(0.3))[1])
     assert seen["amount verified"] > 3
@@ -117,7 +118,7 @@ def test_nothing_fits(capsys, tmp_path):
 
 def test_files_and_their_check(file, tmp_path, capsys):
     out = tmp_path / "out"
-    assert main(["solve", str(file), "--time-limit", "300", "-o", str(out)]) == 0
+    assert main(["solve", str(file), "--workers", "1", "--time-limit", "300", "-o", str(out)]) == 0
     said = capsys.readouterr().out
     assert "free memory: 3 GiB on every device at least; no schedule leaves more" in said
     assert "no schedule that leaves as much memory free is better" in said
@@ -143,11 +144,11 @@ def test_files_and_their_check(file, tmp_path, capsys):
 
 
 def test_json_and_compare(file, capsys):
-    assert main(["solve", str(file), "--json", "--time-limit", "300"]) == 0
+    assert main(["solve", str(file), "--json", "--workers", "1", "--time-limit", "300"]) == 0
     assert json.loads(capsys.readouterr().out)["free_memory"] == {
         "value": 3, "upper_bound": 3, "per_layer": False, "proved": True
     }  # fmt: skip
-    assert main(["compare", str(file), "--json", "--time-limit", "300"]) == 0
+    assert main(["compare", str(file), "--json", "--workers", "1", "--time-limit", "300"]) == 0
     rows = {one["schedule"]: one for one in json.loads(capsys.readouterr().out)["rows"]}
     # A published schedule fits if it leaves as much.
     assert not rows["gpipe"]["fits"]
@@ -157,7 +158,19 @@ def test_json_and_compare(file, capsys):
 @pytest.mark.usefixtures("cells_in_turn")
 def test_a_sweep_has_the_amount_of_each_cell(file, tmp_path, capsys):
     out = tmp_path / "sweep"
-    words = ["sweep", str(file), "--set", "memory.capacity=5,8", "--time-limit", "300", "-o", str(out), "--json"]
+    words = [
+        "sweep",
+        str(file),
+        "--set",
+        "memory.capacity=5,8",
+        "--workers",
+        "1",
+        "--time-limit",
+        "300",
+        "-o",
+        str(out),
+        "--json",
+    ]
     assert main(words) == 0
     cells = json.loads(capsys.readouterr().out)["cells"]
     assert [cell["free_memory"]["value"] for cell in cells] == [3, 6]
@@ -204,7 +217,9 @@ def test_by_option(tmp_path, capsys):
     assert main(["solve", str(path), "--objective", "free_memory"]) == 2
     assert "without memory.capacity" in capsys.readouterr().err
     path.write_text(yaml.safe_dump(DOCUMENT | {"objective": "span"}))
-    assert main(["solve", str(path), "--objective", "free_memory", "--json", "--time-limit", "300"]) == 0
+    assert (
+        main(["solve", str(path), "--objective", "free_memory", "--json", "--workers", "1", "--time-limit", "300"]) == 0
+    )
     assert json.loads(capsys.readouterr().out)["objective"] == "span"
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 from docs.make_parameters import PACKAGES, PAGE, page
 from solver.parameters import parameter_classes, tuned_fields
+from tests.support.in_turn import in_turn
 
 CLASSES = [one for package in PACKAGES for one in parameter_classes(package)]
 
@@ -21,7 +20,7 @@ def test_class_names_are_unique_so_that_one_parameter_can_be_named() -> None:
     assert len({one.__name__ for one in CLASSES}) == len(CLASSES)
 
 
-@pytest.mark.parametrize("of", CLASSES, ids=lambda of: of.__name__)
+@in_turn("of", CLASSES, ids=lambda of: of.__name__)
 def test_every_default_is_within_its_range(of: type) -> None:
     for default, tuned in tuned_fields(of).values():
         values = default if isinstance(default, tuple) else (default,)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.support.torch_forks import Fork
+from tests.support.forks import Fork
 
 # A group that waits for itself uses no processor; one on the busiest machine gets more than this share of one.
 _LOOK_EVERY, _STILL, _LEAST_SHARE = 5.0, 300.0, 1e-3  # seconds, seconds, processors

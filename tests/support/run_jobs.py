@@ -32,7 +32,7 @@ from tests.support.torch_forks import supervisor
 
 SPLITS = ("autograd", "store")
 # Published schedules that are run, others every day; PIPESCHED_JOBS_SEED draws those of another day, "all" runs all.
-DRAWN = 9
+DRAWN = 6
 SEED = os.environ.get("PIPESCHED_JOBS_SEED") or datetime.now(UTC).strftime("%Y%m%d")
 TIMES = {"forward": 2, "backward": 2, "weight": 1, "transfer": 1}
 SHAPES: dict[str, dict[str, object]] = {
@@ -82,7 +82,7 @@ def both_splits(one: Problem, order: Schedule, name: str) -> Iterator[Job]:
 
 
 def on_two_devices() -> Iterator[Job]:
-    """Yield jobs of random orders with random kinds of backward on every placement, and of solved ones.
+    """Yield jobs of random orders with random kinds of backward on every placement, and of solved ones on half of them.
 
     The method that splits backwards alternates from job to job and from day to day.
     """
@@ -93,8 +93,9 @@ def on_two_devices() -> Iterator[Job]:
         yield job(one, random_order(one, Random(shape), pairs=0.3), f"random {shape}, {today}", split=today)
         if shape == "wave":
             continue
-        small = problem(2, 3, times=TIMES, **keys)
-        yield job(small, solved(small), f"solved {shape}", split=other)
+        if (number + DAY) % 2:
+            small = problem(2, 3, times=TIMES, **keys)
+            yield job(small, solved(small), f"solved {shape}", split=other)
     one = problem(2, 4)
     yield job(one, random_order(one, Random(1)), "random linear, float32", dtype="float32")
     for name in ("mixed", "in a V"):

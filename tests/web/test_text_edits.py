@@ -12,6 +12,7 @@ import pytest
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_yaml
 from tests.support.daily import daily
+from tests.support.in_turn import in_turn
 from web.form import paths, values, yaml_value
 from web.text_edits import with_value
 from web.work.schedules import edited
@@ -57,7 +58,7 @@ def test_an_edit_changes_its_key_alone(name: str) -> None:
         assert len(lost) <= 1, (path, lost)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("text", "path", "value", "changed"),
     [
         ("", "times.forward", "1", "times:\n  forward: 1\n"),

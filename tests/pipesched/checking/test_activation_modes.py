@@ -61,7 +61,7 @@ def by_model(one: Problem) -> Fraction | int | None:
 
 @pytest.mark.parametrize(
     ("draw", "number", "least"),
-    [(tiny_memory, 60, brute_force), (tiny_unequal_memory, 16, brute_force), (small_memory, 20, by_model)],
+    [(tiny_memory, 30, brute_force), (tiny_unequal_memory, 12, brute_force), (small_memory, 12, by_model)],
 )
 def test_no_schedule_is_below(
     draw: Callable[[Random], Problem], number: int, least: Callable[[Problem], Fraction | int | None]

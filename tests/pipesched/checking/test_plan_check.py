@@ -24,6 +24,7 @@ from pipesched.results.plan_evidence import AllOrders, AllPartitions
 from solver.planning.plan import plan
 from solver.planning.recheck_search import recheck_search
 from tests.support.counted import counted
+from tests.support.in_turn import in_turn
 from tests.support.plan_brute_force import best_value, tiny_plan
 
 _LIMITS = counted(3)
@@ -47,7 +48,7 @@ def _checked(answer, **changed):
     return weakest(check_plan_bound(problem, bound, *own))
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "problem",
     [
         *(tiny_plan(Random(seed)) for seed in range(25)),

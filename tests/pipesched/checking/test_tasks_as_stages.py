@@ -29,6 +29,7 @@ from pipesched.results.evidence import (
     UnknownForm,
 )
 from pipesched.results.evidence_document import evidence_document, evidence_from
+from tests.support.in_turn import in_turn
 from tests.support.task_brute_force import optimum
 
 
@@ -67,7 +68,7 @@ def test_rows_are_stages_on_devices_that_are_streams() -> None:
     assert plain(WHOLE, (0, 1, 1, None)).stages[0].weight is None
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "rows",
     [
         (),

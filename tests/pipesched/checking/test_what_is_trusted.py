@@ -112,11 +112,11 @@ def _holds_in_finer_ticks(one: Problem, genuine: Certificate) -> None:
     assert evidence_from(evidence_document(genuine.evidence)) == genuine.evidence
     # Where no schedule has the next value either, the check says so.
     exact = check_bound(one, replace(genuine, value_ticks=genuine.value_ticks + 1)).verdict is Verdict.REFUSED
-    for parts in (2, 3):
-        fine, claim = finer(one, parts), replace(genuine, value_ticks=genuine.value_ticks * parts)
-        assert check_bound(fine, claim).verdict is Verdict.VERIFIED, genuine
-        refused = check_bound(fine, replace(claim, value_ticks=claim.value_ticks + parts)).verdict is Verdict.REFUSED
-        assert refused == exact, genuine
+    parts = 2 + int(genuine.value_ticks) % 2
+    fine, claim = finer(one, parts), replace(genuine, value_ticks=genuine.value_ticks * parts)
+    assert check_bound(fine, claim).verdict is Verdict.VERIFIED, genuine
+    refused = check_bound(fine, replace(claim, value_ticks=claim.value_ticks + parts)).verdict is Verdict.REFUSED
+    assert refused == exact, genuine
 
 
 def test_tasks_of_which_each_is_a_pass_are_checked_as_plain_passes(tmp_path: Path, capsys: Any) -> None:

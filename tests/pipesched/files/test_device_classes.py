@@ -23,6 +23,7 @@ from pipesched.results.plan_figures import time_parts
 from solver.planning.plan import plan
 from tests.support.counted import counted
 from tests.support.daily import daily
+from tests.support.in_turn import in_turn
 from tests.support.plan_brute_force import best_value, tiny_plan
 from tests.support.unequal_devices import on_unequal_devices
 from tests.support.varied_plans import varied_plan
@@ -135,7 +136,7 @@ def test_plans_on_unequal_devices_are_the_best(make: Any) -> None:
     assert attack(some).wrong == ""
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("changes", "mistake"),
     [
         ({"cluster": [CLASSES[0]] * 5, "decide": {"cluster": "free"}}, "decide.cluster: found free with 5 classes"),

@@ -20,6 +20,7 @@ from pipesched.files.model_configs.read_config import read_config
 from pipesched.files.model_configs.torchtitan import FLAVORS, from_torchtitan
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.plan_problem import PlanProblem
+from tests.support.in_turn import in_turn
 from tests.support.published_models import PUBLISHED, hf
 
 H100 = DEVICES["h100-80gb"]
@@ -34,7 +35,7 @@ def billions(plan: PlanProblem) -> float:
     return float(plan.assumptions[0].removeprefix("model: ").partition(" ")[0])
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@in_turn("name", PUBLISHED)
 def test_the_parameters_are_those_published(name: str) -> None:
     document, published = PUBLISHED[name]
     assert billions(plan_of(from_hugging_face(document, "config.json"))) == pytest.approx(
@@ -63,7 +64,7 @@ def test_every_assumption_is_in_the_file() -> None:
     assert "window: 1024, full_layers: 6" in sliding and "# gemma3: the text model alone" in sliding
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@in_turn("name", PUBLISHED)
 def test_the_document_is_the_text_as_read(name: str) -> None:
     config = from_hugging_face(PUBLISHED[name][0], "config.json")
     sizes = {"tensor": 8, "context": 2, "data": 4, "expert": 8}
@@ -319,7 +320,7 @@ def test_which_layers_have_experts(keys: dict[str, Any], dense: int, every: int 
     assert names[1:-1] == ["moe" if at >= dense and (at - dense) % (every or 1) == 0 else "dense" for at in range(8)]
 
 
-@pytest.mark.parametrize("kind", [*REFUSED, *FAMILIES])
+@in_turn("kind", [*REFUSED, *FAMILIES])
 def test_a_model_is_read_or_refused_by_its_whole_name(kind: str) -> None:
     """None that begins as a known one does is taken for that, and none is named that is not read."""
     assert (kind in REFUSED) is not (kind in FAMILIES)

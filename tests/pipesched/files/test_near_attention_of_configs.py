@@ -9,6 +9,7 @@ import pytest
 from pipesched.errors import BadInput
 from pipesched.files.model_configs.hugging_face import from_hugging_face
 from pipesched.files.model_configs.megatron_arguments import arguments_of, from_megatron
+from tests.support.in_turn import in_turn
 from tests.support.published_models import hf
 
 FULL, SLIDING = "full_attention", "sliding_attention"
@@ -21,7 +22,7 @@ def attention(kind: str, **keys: Any) -> dict[str, Any]:
     return {key: found[key] for key in ("window", "chunk", "full_layers") if key in found}
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("kind", "keys", "found"),
     [
         ("gpt_oss", {"sliding_window": 128}, {"window": 128, "full_layers": 2}),

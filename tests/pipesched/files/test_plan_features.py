@@ -6,12 +6,11 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from pipesched.files.plan_answers.problem_document import plan_document, plan_from_document
 from pipesched.files.plan_file import read_plan
 from pipesched.files.plans.features.catalogue import PLAN_FEATURES
 from pipesched.files.plans.schema import LayerKeys, PlanFile, PlanKeys
+from tests.support.in_turn import in_turn
 
 ROOT = Path(__file__).parents[3]
 FILES = ROOT / "pipesched" / "files"
@@ -65,7 +64,7 @@ def test_every_key_is_of_one_feature() -> None:
     assert max(Counter(tops).values()) == 1 and not set(tops) & PlanKeys.model_fields.keys()
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@in_turn("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_exact_document_reads_back(path: Path) -> None:
     plan = read_plan(path)
     document = plan_document(plan)

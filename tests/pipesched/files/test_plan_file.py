@@ -19,6 +19,7 @@ from pipesched.layers.even import even_counts
 from pipesched.layers.partition import Partition, Recomputed, mistakes
 from pipesched.layers.plan_problem import Choice
 from tests.support.editor import accepts
+from tests.support.in_turn import in_turn
 
 HEAD = {"name": "head", "forward": 2, "backward": 3, "weight": 1, "memory": 4, "activation": 1, "with_previous": True}
 LAYER = {"name": "moe", "count": 4, "forward": 1, "backward": 1.5, "weight": 0.5, "memory": 10, "activation": 2}
@@ -62,7 +63,7 @@ def test_a_layer_without_weight_is_not_split_beside_those_that_are():
     assert (second.activation * step, second.freed * step) == (4, Fraction(5, 2))  # b's own is given back when B ends
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("changes", "places"),
     [
         ({"devices": 0}, ["devices"]),

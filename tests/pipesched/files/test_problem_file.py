@@ -20,6 +20,7 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.sweeps.cells import content_key
 from tests.support.columns import costs_of
 from tests.support.editor import accepts
+from tests.support.in_turn import in_turn
 from tests.support.makers import problem
 
 GOOD = {"devices": 2, "microbatches": 3, "times": {"forward": 1, "backward": 1}}
@@ -474,7 +475,7 @@ FOR_A_SCHEMA = {
 }
 
 
-@pytest.mark.parametrize("text", FOR_A_SCHEMA.values(), ids=FOR_A_SCHEMA)
+@in_turn("text", FOR_A_SCHEMA.values(), ids=FOR_A_SCHEMA)
 def test_the_schema_rejects_what_is_wrong(text: str) -> None:
     assert not accepts(read_yaml(text, "test"))
 

@@ -17,6 +17,7 @@ from pipesched.files.plans.schema import json_schema as plan_schema
 from pipesched.files.problem_file import problem_from
 from pipesched.files.problems.schema import json_schema as problem_schema
 from tests.support.editor import accepts
+from tests.support.in_turn import in_turn
 
 PROBLEM: dict[str, Any] = {
     "devices": 2,
@@ -45,7 +46,7 @@ def alike(document: dict[str, Any], written: dict[str, Any], plain: dict[str, An
     assert accepts(merged(document, written), schema)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("written", "plain"),
     [
         ({"times": {"forward": "300 us"}}, {"times": {"forward": Decimal("0.3")}}),

@@ -25,6 +25,7 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from tests.support.columns import with_tasks
 from tests.support.editor import accepts
+from tests.support.in_turn import in_turn
 from tests.support.makers import PLACEMENTS, problem, random_order
 from tests.support.task_brute_force import drawn
 
@@ -135,7 +136,7 @@ ONE_MISTAKE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("path", "value", "line"), ONE_MISTAKE.values(), ids=ONE_MISTAKE)
+@in_turn(("path", "value", "line"), ONE_MISTAKE.values(), ids=ONE_MISTAKE)
 def test_each_mistake_has_its_line(path: str, value: object, line: str) -> None:
     with pytest.raises(BadInput) as caught:
         problem_from(changed(path, value))

@@ -52,6 +52,7 @@ from pipesched.layers.derived.shape import (
     Sharding,
     Training,
 )
+from tests.support.in_turn import in_turn
 
 BF16 = PRECISIONS["bf16"]
 LLAMA_8B = Shape(32, 4096, 128256, Attention(32, 8, 128), 14336, 32)
@@ -401,7 +402,7 @@ WRONG: dict[str, tuple[dict[str, Any], int]] = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
+@in_turn("case", WRONG)
 def test_mistakes_of_model_and_hardware_are_a_line_each(case: str) -> None:
     document, mistakes = WRONG[case]
     with pytest.raises(BadInput) as refusal:
@@ -409,8 +410,8 @@ def test_mistakes_of_model_and_hardware_are_a_line_each(case: str) -> None:
     assert len(refusal.value.mistakes) == mistakes, refusal.value
 
 
-@pytest.mark.parametrize("every", range(1, 6))
-@pytest.mark.parametrize("dense", range(8))
+@in_turn("every", range(1, 6))
+@in_turn("dense", range(8))
 def test_which_layers_have_experts(dense: int, every: int) -> None:
     shape = Shape(7, 8, 8, Attention(1, 1, 8), 8, dense, Experts(4, 1, 0, 8), experts_every=every)
     has = [at >= dense and (at - dense) % every == 0 for at in range(7)]

@@ -122,7 +122,7 @@ def test_rows_of_partitions_hold_with_an_encoder_and_frozen_layers(frozen: bool)
     assert raised
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", daily(range(8), 2))
 def test_a_plan_is_the_best_of_all_partitions_and_orders(seed: int) -> None:
     assert attack(_with_norm(Random(seed))).wrong == ""
 
@@ -130,7 +130,7 @@ def test_a_plan_is_the_best_of_all_partitions_and_orders(seed: int) -> None:
 def test_bounds_over_partitions_hold() -> None:
     """They count the norm, and behind it the longest step."""
     delayed = 0
-    for seed in daily(range(12), 2):
+    for seed in daily(range(12), 4):
         one = _with_norm(Random(seed))
         best, plain = (
             min((value for value in best_value(each).values() if value is not None), default=None)
@@ -146,7 +146,7 @@ def test_bounds_over_partitions_hold() -> None:
         assert _least(replace(one, additions=())) <= _least(one) <= best
         findings = check_plan_bound(one, best + one.tick, found.choices, found.variants)
         assert Verdict.VERIFIED not in {finding.verdict for finding in findings}
-    assert delayed > 3
+    assert delayed > 0
 
 
 @pytest.mark.parametrize("overlap", [False, True])

@@ -25,6 +25,7 @@ from pipesched.validation.validator import validate
 from solver.solve import solve
 from tests.support.counted import counted
 from tests.support.exhaustive.optimum import optimum
+from tests.support.in_turn import in_turn
 from tests.support.makers import problem
 
 # The times of ReCycle's figure: F 20, B 30, W 10, a transfer of 1.
@@ -142,7 +143,7 @@ def test_recycle_is_for_pipelines_side_by_side() -> None:
 CHAINS = [{"stages": [0, 1], "microbatches": 2}, {"stages": [2, 3], "microbatches": 1}]
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("keys", "mistake"),
     [
         ({"pipelines": {}}, "pipelines.count: missing"),

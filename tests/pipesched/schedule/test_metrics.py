@@ -16,6 +16,7 @@ from pipesched.schedule.stream_use import stream_use
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from tests.support.columns import with_tasks
+from tests.support.in_turn import in_turn
 from tests.support.makers import problem, random_order, random_problem, schedule, with_parts
 from tests.support.task_brute_force import drawn, game_of
 
@@ -133,7 +134,7 @@ def by_ticks(timeline: Timeline) -> list[tuple[int, str, int, int]]:
     return [(*on, len(ticks), len(ticks - working[on._replace(stream=first)])) for on, ticks in working.items()]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@in_turn("seed", range(60))
 def test_every_tick_counts_once(seed: int) -> None:
     rng = Random(seed)
     one = with_parts(random_problem(rng, parts=False), rng)

@@ -18,12 +18,13 @@ from pipesched.schedule.metrics import measure
 from pipesched.simulation.noise import under_noise
 from pipesched.simulation.sampled_durations import run_under
 from pipesched.simulation.simulator import simulate
+from tests.support.in_turn import in_turn
 from tests.support.makers import problem, random_order, random_problem, schedule, waits
 
 FOUR = {"forward": [1, 3, 2, 2], "backward": [2, 1, 3, 1], "weight": [1, 2, 1, 2], "transfer": 1}
 
 
-@pytest.mark.parametrize("seed", range(20))
+@in_turn("seed", range(20))
 def test_without_noise_every_sample_is_the_simulators_value(seed: int) -> None:
     rng = Random(seed)
     one = random_problem(rng, blocks=True, parts=True)
@@ -36,7 +37,7 @@ def test_without_noise_every_sample_is_the_simulators_value(seed: int) -> None:
     assert found.of(Objective.SPAN).nominal == metrics.span_ticks
 
 
-@pytest.mark.parametrize("seed", range(20))
+@in_turn("seed", range(20))
 def test_a_replay_with_times_of_its_own_for_each_pass(seed: int) -> None:
     """Against relaxation to a fixed point: nothing starts before what it waits for and its device allow."""
     rng = Random(seed)

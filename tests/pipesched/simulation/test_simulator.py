@@ -20,6 +20,7 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.simulation.precedence_graph import Graph
 from pipesched.simulation.simulator import latest_openings, simulate, simulate_late
 from pipesched.validation.validator import validate
+from tests.support.in_turn import in_turn
 from tests.support.makers import (
     IsFused,
     always,
@@ -87,14 +88,14 @@ def test_every_order(one: Problem, is_fused: IsFused) -> None:
     assert not all(results)
 
 
-@pytest.mark.parametrize("seed", range(150))
+@in_turn("seed", range(150))
 def test_random_orders_that_run(seed: int) -> None:
     rng = Random(seed)
     one = random_problem(rng)
     assert check(one, random_order(one, rng, pairs=0.7))
 
 
-@pytest.mark.parametrize("seed", range(100))
+@in_turn("seed", range(100))
 def test_random_orders_that_mostly_do_not(seed: int) -> None:
     rng = Random(seed)
     one = random_problem(rng)
@@ -127,8 +128,8 @@ def test_a_missing_pass_that_another_needs(gone: str) -> None:
         simulate(problem(2, 2), schedule(*rows))
 
 
-@pytest.mark.parametrize("twice", " ".join(FULL_ROWS).split())
-@pytest.mark.parametrize("device", [0, 1])
+@in_turn("twice", " ".join(FULL_ROWS).split())
+@in_turn("device", [0, 1])
 def test_a_pass_that_stands_twice(twice: str, device: int) -> None:
     rows = list(FULL_ROWS)
     rows[device] += f" {twice}"
@@ -136,7 +137,7 @@ def test_a_pass_that_stands_twice(twice: str, device: int) -> None:
         simulate(problem(2, 2), schedule(*rows))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@in_turn("seed", range(60))
 def test_not_before_keeps_devices_idle(seed: int) -> None:
     rng = Random(seed)
     one = random_problem(rng)
@@ -155,7 +156,7 @@ def ends(one: Problem, orders: Schedule, idle: list[int]) -> dict[tuple[int, str
     return last
 
 
-@pytest.mark.parametrize("seed", range(60))
+@in_turn("seed", range(60))
 def test_latest_openings(seed: int) -> None:
     rng = Random(seed)
     one = random_problem(rng)
@@ -180,7 +181,7 @@ def test_a_hundred_thousand_passes() -> None:
     assert timeline.end(parse_pass("BW0.4999")) == 3 * (microbatches + devices - 1)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@in_turn("seed", range(40))
 def test_ticks_beyond_64_bits_stay_exact(seed: int) -> None:
     rng = Random(seed)
     one = random_problem(rng)
@@ -222,7 +223,7 @@ def test_a_long_schedule_of_ticks_whose_sum_leaves_64_bits_is_timed_with_lists(m
     assert validate(timeline) == []
 
 
-@pytest.mark.parametrize("seed", range(60))
+@in_turn("seed", range(60))
 def test_a_schedule_made_of_columns_is_the_one_they_came_from(seed: int) -> None:
     rng = Random(seed)
     one = random_problem(rng)

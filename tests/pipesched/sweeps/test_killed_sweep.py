@@ -7,7 +7,6 @@ import re
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from pipesched.sweeps.cells import Sweep, read_sweep
 from pipesched.sweeps.packed import unpack
 from pipesched.sweeps.store import Store
 from pipesched.validation.validator import validate
+from tests.support.command_forks import command
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 
@@ -43,11 +43,7 @@ def reported(said: str) -> set[tuple[str, str]]:
 
 def killed(folder: Path) -> set[tuple[str, str]]:
     """The cells that a run with two jobs reported that was killed .1 s after the first; no process outlives it."""
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[3])}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pipesched", *SWEEP, "2"], cwd=folder, env=environment, stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
+    process = command(folder, *SWEEP, "2")
     assert process.stderr is not None
     said = ""
     for line in process.stderr:

@@ -113,7 +113,7 @@ for n in range(first, first + 100_000):
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_kill_9_at_any_moment_loses_nothing_that_was_kept(tmp_path: Path) -> None:
     path, said, chance = tmp_path / "s.sqlite", set[int](), random.Random(7)
-    for kill in range(4):
+    for kill in range(2):
         command = [sys.executable, "-c", _WRITER, str(path), str(kill * 100_000)]
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
@@ -127,4 +127,4 @@ def test_kill_9_at_any_moment_loses_nothing_that_was_kept(tmp_path: Path) -> Non
         check.close()
         with Store(path) as store:
             assert store.known(f"k{n}" for n in said) == {f"k{n}": outcome(n + 1, schedule=bytes(2000)) for n in said}
-    assert len(said) > 8
+    assert len(said) > 4

@@ -14,6 +14,7 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.validator import validate
 from tests.support.columns import with_tasks
+from tests.support.in_turn import in_turn
 from tests.support.makers import problem, random_order, random_problem, shuffled
 from tests.support.task_brute_force import arcs_of, game_of
 
@@ -57,7 +58,7 @@ def test_the_right_timeline_is_right() -> None:
     assert validate(timed(two_devices(), *RIGHT)) == []
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("rows", "expected"),
     [
         pytest.param(spoilt((" W0.0@9", "")), [("complete", "B0.0 F0.0")], id="no W"),
@@ -144,7 +145,7 @@ def without_length(stage: Stage) -> Stage:
     )
 
 
-@pytest.mark.parametrize("seed", range(75))
+@in_turn("seed", range(75))
 def test_an_order_of_passes_of_no_length_is_valid_where_it_runs(seed: int) -> None:
     """All times are 0, so that only circles are left to find: where the simulator finds one too."""
     rng = Random(seed)

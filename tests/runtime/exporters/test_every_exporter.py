@@ -37,6 +37,7 @@ from runtime.exporters.restrictions import RESTRICTIONS
 from runtime.importers.catalogue import import_schedule
 from solver.solve import solve
 from tests.support.counted import counted
+from tests.support.daily import daily
 from tests.support.makers import problem, random_order, schedule
 
 Label = list[int]
@@ -62,8 +63,8 @@ PLACES = [(where, how) for where in PLACED for how in TIMES]
 def timelines(where: str, how: str) -> tuple[Timeline, ...]:
     """Every published schedule that is defined on such a placement and kind of times, and two random orders.
 
-    Those with "cost-aware" are orders of the same kinds of passes as what they improve, and take long to find. Where
-    the backward does not split, and where there are blocks, every other one of those without pairs is enough.
+    Those with "cost-aware" are orders of the same kinds of passes as what they improve, and take long to find.
+    Of those without pairs every other one is enough; where the backward splits, the others are those of the next day.
     """
     one = problem(4, 8, times=TIMES[how], **PLACED[where])
     found: list[Schedule] = []
@@ -72,9 +73,11 @@ def timelines(where: str, how: str) -> tuple[Timeline, ...]:
             order = None if heuristic.name.endswith("-cost-aware") else heuristic.order(one)
             if order is not None and order.orders not in [other.orders for other in found]:
                 found.append(order)
-    if how != "split":
-        paired = [order for order in found if any(len(slot) == 2 for slots in order.orders for slot in slots)]
-        found = [*paired, *[order for order in found if order not in paired][:: 2 if len(found) > 2 else 1]]
+    paired = [order for order in found if any(len(slot) == 2 for slots in order.orders for slot in slots)]
+    single = [order for order in found if order not in paired]
+    if len(found) > 2:
+        single = list(daily(single, 2)) if how == "split" else single[::2]
+    found = [*paired, *single]
     found.append(random_order(one, Random(0), pairs=0.3))
     return tuple(simulate(one, order) for order in found)
 

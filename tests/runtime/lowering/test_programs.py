@@ -125,7 +125,7 @@ class Machine:
         return False
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(timelines(), st.sampled_from(Receives))
 def test_both_ends_agree_and_nothing_is_missing(timeline: Timeline, receives: Receives) -> None:
     program = lower(timeline, receives)
@@ -165,7 +165,7 @@ def test_the_passes_of_a_device_keep_their_order(timeline: Timeline, receives: R
         assert passes == list(timeline.schedule.passes_on(device))
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(timelines(), st.sampled_from(Receives), st.sampled_from(Semantics), st.integers(0, 10**6))
 def test_a_lowered_program_ends_under_every_semantics(
     timeline: Timeline, receives: Receives, semantics: Semantics, seed: int
@@ -177,7 +177,7 @@ def test_a_lowered_program_ends_under_every_semantics(
     assert 0 < proof.steps <= len(proof.order)
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=60)
 @given(timelines(), st.sampled_from(Semantics), st.randoms(use_true_random=False))
 def test_the_proof_and_the_machine_agree_on_broken_programs(
     timeline: Timeline, semantics: Semantics, rng: Random

@@ -25,6 +25,7 @@ from pipesched.problem.placement import Placement, bidirectional, explicit, inte
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.megatron_layout import layout_mistakes, layout_text, read_layout
 from runtime.partitions.staged_model import StageCounts, StagedModel, staged
+from tests.support.in_turn import in_turn
 
 FORMATS = list(PARTITION_FORMATS)
 WAYS = (RecomputeMode("full", Fraction(1), Fraction(1, 10)), RecomputeMode("selective", Fraction(1, 8), Fraction(1, 2)))
@@ -361,7 +362,7 @@ def test_torchtitan_configuration(tmp_path: Path) -> None:
     assert own.loss == "cross entropy"  # its own order of a V splits all backwards
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("name", "text"),
     [
         ("torchtitan", '[["tok_embeddings", "layers.0"], ["layers.2", "norm", "lm_head"]]'),

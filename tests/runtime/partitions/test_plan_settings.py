@@ -24,6 +24,7 @@ from pipesched.validation.validator import validate
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat
 from runtime.partitions.plan_limits import restricted
 from runtime.partitions.plan_settings import figures, settings_of
+from tests.support.in_turn import in_turn
 from tests.support.report_text import report_text
 
 LAYERS: list[dict[str, Any]] = [
@@ -239,10 +240,8 @@ UNTRAINED: list[tuple[dict[str, Any], str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    "form", [form for form in PARTITION_FORMATS if "linear" in form.limits.placements], ids=lambda form: form.name
-)
-@pytest.mark.parametrize(("layers", "said"), UNTRAINED)
+@in_turn("form", [form for form in PARTITION_FORMATS if "linear" in form.limits.placements], ids=lambda form: form.name)
+@in_turn(("layers", "said"), UNTRAINED)
 def test_settings_say_what_their_plan_does_not_train(
     form: PartitionFormat, layers: dict[str, Any], said: str | None
 ) -> None:

@@ -21,6 +21,7 @@ from pipesched.schedule.microbatch_groups import group_of, group_sizes, is_taken
 from runtime.partitions.catalogue import PARTITION_FORMATS
 from runtime.partitions.plan_limits import restricted
 from runtime.partitions.staged_model import StagedModel, staged
+from tests.support.in_turn import in_turn
 
 INTERLEAVED = Choice("interleaved", 2)
 
@@ -73,8 +74,8 @@ def test_33_microbatches_on_16_devices_run_in_groups_of_17_and_8_in_none() -> No
     assert [order_of(16, 4, group) for group in (4, 6)] == ["interleaved-1f1b", "interleaved-1f1b:6"]
 
 
-@pytest.mark.parametrize("form", ["megatron", "megatron-hook", "mindspeed"])
-@pytest.mark.parametrize("m", range(1, 20))
+@in_turn("form", ["megatron", "megatron-hook", "mindspeed"])
+@in_turn("m", range(1, 20))
 def test_orders_planned_are_groups_that_megatron_takes(form: str, m: int) -> None:
     """Every number of micro-batches on four devices; the flag says the group."""
     plan = problem([layer("moe", 8)], microbatches=m)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,10 @@ def bench(request: Request, stage: int) -> Any:
     return chains.bench_of(request, chains.build_chain(request, torch.device("cpu")), stage, torch.device("cpu"))
 
 
-def measured_alone(request: Request) -> tuple[Profile, Problem]:
-    """The profile of a request measured in this process, and the problem written of it."""
-    stages = []
+@cache
+def measured_alone(split: str, checkpoints: bool = False) -> tuple[Profile, Problem]:
+    """The profile of three stages measured in this process, and the problem written of it."""
+    request, stages = request_of(split, checkpoints=checkpoints), []
     for stage in range(request.depth):
         *_, one = stage_bench.profiled(bench(request, stage), 1, 2, 0)
         assert one is not None
@@ -68,7 +70,7 @@ def mib(one: Problem, change: int) -> float:
 
 @pytest.mark.parametrize(("split", "checkpoints"), WAYS)
 def test_every_pass_takes_and_gives_what_the_written_problem_says(split: str, checkpoints: bool) -> None:
-    found, one = measured_alone(request_of(split, checkpoints=checkpoints))
+    found, one = measured_alone(split, checkpoints)
     for number, stage in enumerate(found.stages):
         assert stage.memory[F] > 0
         for kind in KINDS:
@@ -91,7 +93,7 @@ def test_every_pass_takes_and_gives_what_the_written_problem_says(split: str, ch
 def test_several_microbatches_hold_what_the_simulator_says(split: str, stage: int, kinds: list[PassKind]) -> None:
     """Measured level after every pass of one stage, and the most of them, against the written problem's."""
     request = request_of(split)
-    _, one = measured_alone(request)
+    _, one = measured_alone(split)
     order = numbered(kinds)
     alone = problem_from(
         {

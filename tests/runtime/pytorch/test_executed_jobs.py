@@ -33,7 +33,7 @@ def test_every_gradient_is_the_reference_s_and_the_order_the_file_s(devices: int
         assert outcome.compared >= one.compared * (12 if one.model.name == "gpt" else 1) * one.depth
         assert len(outcome.steps) == one.steps
         checked += 1
-    assert checked >= 9
+    assert checked >= 6
     assert not wrong, "\n".join([f"PIPESCHED_JOBS_SEED={SEED}", *wrong])
 
 

@@ -18,6 +18,7 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from tests.support.columns import Costs, Memory, build
+from tests.support.in_turn import in_turn
 from tests.support.later import later
 
 schedules = later("torch.distributed.pipelining.schedules")
@@ -100,9 +101,9 @@ def test_orders_of_several_chunks_are_torchs_pass_by_pass(theirs: str, ours: str
     assert run(problem, torchs).makespan_ticks == run(problem, schedule).makespan
 
 
-@pytest.mark.parametrize(("theirs", "ours"), EQUAL)
-@pytest.mark.parametrize(("p", "m"), [(4, 1), (4, 3), (4, 6), (4, 10), (3, 4), (3, 5), (8, 12)])
-@pytest.mark.parametrize("v", (1, 2, 3, 4))
+@in_turn(("theirs", "ours"), EQUAL)
+@in_turn(("p", "m"), [(4, 1), (4, 3), (4, 6), (4, 10), (3, 4), (3, 5), (8, 12)])
+@in_turn("v", (1, 2, 3, 4))
 def test_also_where_the_devices_do_not_divide_the_microbatches(theirs: str, ours: str, p: int, m: int, v: int) -> None:
     """Torch allows these too: m // p rounds of equal size.
 

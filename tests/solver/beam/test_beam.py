@@ -24,6 +24,7 @@ from solver.beam.tables import covers, walks_of
 from solver.construction.timing import best_times
 from solver.solve import solve
 from tests.support.counted import counted
+from tests.support.in_turn import in_turn
 from tests.support.makers import problem
 
 _PREFERS = Preference(10.0, 1.0, 0.0, 1.5)
@@ -48,8 +49,8 @@ def with_blocks(seed: int, objective: str = "makespan") -> Problem:
     return problem(devices, 4, times=times, placement=placement, memory=memory, objective=objective)
 
 
-@pytest.mark.parametrize("objective", ["makespan", "span"])
-@pytest.mark.parametrize("seed", range(12))
+@in_turn("objective", ["makespan", "span"])
+@in_turn("seed", range(12))
 def test_a_schedule_is_valid_and_takes_what_the_order_says(seed: int, objective: str) -> None:
     given = with_blocks(seed, objective)
     assert covers(given)
@@ -115,7 +116,7 @@ def test_forwards_are_put_off_that_would_hold_memory_too_soon(chunks: int, memor
     assert value <= found.value <= 1.02 * value
 
 
-@pytest.mark.parametrize("seed", range(12))
+@in_turn("seed", range(12))
 def test_no_order_ends_before_what_must_follow_it(seed: int) -> None:
     """Every part of an order that ends at a value stays where that is a tick more, at any layer."""
     given = with_blocks(seed)

@@ -25,6 +25,7 @@ from solver.tasks.dispatch import expanded
 from tests.support.columns import Costs, Memory, build
 from tests.support.counted import counted
 from tests.support.exhaustive.optimum import optimum
+from tests.support.in_turn import in_turn
 from tests.support.makers import gpt_1_5b, problem
 from tests.support.task_brute_force import SHAPES, tiny_tasks
 from tests.support.task_brute_force import optimum as optimum_of_tasks
@@ -50,8 +51,8 @@ def assert_closed_in_on(best: Value, one: Problem, known: list[Value]) -> set[tu
     return groups
 
 
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
+@in_turn("seed", range(20))
+@in_turn("objective", (Objective.MAKESPAN, Objective.SPAN))
 def test_nothing_above_the_optimum_is_refuted_and_the_optimum_is_reached(seed: int, objective: Objective) -> None:
     """From a bound of 0 and the worst schedule."""
     one = replace(tiny_problem(Random(seed)), objective=objective)

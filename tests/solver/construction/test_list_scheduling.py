@@ -29,6 +29,7 @@ from solver.construction.policy import Policy
 from solver.construction.timing import best_times
 from solver.construction.tuned_lists import TunedLists
 from tests.support.columns import Costs, Memory, build
+from tests.support.in_turn import in_turn
 from tests.support.makers import PLACEMENTS
 from tests.support.makers import problem as problem_of
 from tests.support.tiny_problem import tiny_problem
@@ -127,7 +128,7 @@ def test_numbers_of_more_than_64_bits_are_run_uncompiled() -> None:
     assert [schedule.orders for schedule in list_schedules(grown, compiled=True)] == orders
 
 
-@pytest.mark.parametrize("seed", range(20))
+@in_turn("seed", range(20))
 def test_a_fixed_number_of_forwards_before_the_first_backward(seed: int) -> None:
     """Where each device has one stage; within memory, exactly so many, and fewer and fewer."""
     random = Random(seed)
@@ -200,7 +201,7 @@ def test_best_times_end_no_device_later_and_are_no_worse(problem: Problem, rando
         assert measure(best).value_ticks(problem.objective) <= measure(soon).value_ticks(problem.objective)
 
 
-@pytest.mark.parametrize("seed", range(50))
+@in_turn("seed", range(50))
 def test_sequential_fits_whenever_any_schedule_does(seed: int) -> None:
     problem = tiny_problem(Random(seed))
     fits = validate(simulate(problem, sequential(problem))) == []

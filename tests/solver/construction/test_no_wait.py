@@ -27,6 +27,7 @@ from solver.engine.subsolvers.no_wait_schedules import NoWaitSchedules
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.counted import counted
+from tests.support.in_turn import in_turn
 from tests.support.makers import problem
 
 
@@ -129,7 +130,7 @@ def starts_of(one: Problem, split: bool, width: int = 10) -> tuple[int, ...] | N
     return None if found is None else found.starts
 
 
-@pytest.mark.parametrize("seed", range(40))
+@in_turn("seed", range(40))
 def test_schedules_are_valid_and_end_when_their_starts_say(seed: int) -> None:
     """With the real times, with equal ones and without transfers."""
     random = Random(seed)

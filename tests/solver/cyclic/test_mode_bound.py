@@ -20,6 +20,7 @@ from solver.cyclic.period_bounds import one_of_each_chain, period_certificates
 from solver.cyclic.period_search import best_pattern
 from solver.cyclic.problem_period import unroll
 from tests.support.counted import counted
+from tests.support.in_turn import in_turn
 from tests.support.makers import PLACEMENTS, problem
 
 LITTLE = counted(0.02)
@@ -48,7 +49,7 @@ def open_modes(random: Random) -> Problem:
 
 def test_it_is_no_more_than_any_pattern_repeats_in_and_some_reach_it() -> None:
     claimed = reached = 0
-    for seed in range(24):
+    for seed in range(14):
         one = open_modes(Random(seed))
         graph, bound, certificates = graph_of(one), mode_bound(one_of_each_chain(one)), period_certificates(one)
         pattern = best_pattern(graph, certificates[0].value, LITTLE).pattern
@@ -60,7 +61,7 @@ def test_it_is_no_more_than_any_pattern_repeats_in_and_some_reach_it() -> None:
             reached += bound.value / graph.microbatches == pattern.period
         if pattern.overlapped:
             assert growth(one, pattern) == pattern.length, seed
-    assert (claimed > 6, reached > 6) == (True, True), (claimed, reached)
+    assert (claimed > 3, reached > 3) == (True, True), (claimed, reached)
 
 
 def growth(one: Problem, pattern: Pattern) -> Fraction:
@@ -87,7 +88,7 @@ def test_it_says_nothing_where_no_mode_is_open() -> None:
     assert mode_bound(problem(2, 1, times={"forward": 1, "backward": 2}, memory={"capacity": 2})) is None
 
 
-@pytest.mark.parametrize("seed", range(20))
+@in_turn("seed", range(20))
 def test_any_multipliers_prove_no_more(seed: int) -> None:
     """Also negative ones, which count only where a row holds with equality."""
     random = Random(seed)

@@ -7,15 +7,15 @@ from random import Random
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from pipesched.checking.diagram.labels import prune_and_merge
 from solver.diagram.reduction import reduced
 from solver.diagram.steps import Numbers
+from tests.support.in_turn import in_turn
 
 
-@pytest.mark.parametrize("seed", range(30))
+@in_turn("seed", range(30))
 def test_the_same_labels_stay_in_bound_and_check(seed: int) -> None:
     """Few times and many, far apart or equal, with labels merged or not."""
     random = Random(seed)

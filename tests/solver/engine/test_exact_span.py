@@ -27,6 +27,7 @@ from solver.construction.timing import best_times, times_within
 from solver.solve import solve
 from tests.support.counted import counted
 from tests.support.exhaustive.optimum import least_value
+from tests.support.in_turn import in_turn
 from tests.support.makers import problem, random_order
 from tests.support.task_brute_force import arcs_of, game_of
 from tests.support.tiny_problem import tiny_problem
@@ -80,7 +81,7 @@ def two_ways(seed: int) -> Problem:
     return problem(2, 2, placement="bidirectional", times=times, objective="span")
 
 
-@pytest.mark.parametrize("seed", range(100))
+@in_turn("seed", range(100))
 def test_the_times_of_an_order_have_its_least_span(seed: int) -> None:
     random = Random(seed)
     one = replace(tiny_problem(random, SHAPES), objective=Objective.SPAN)

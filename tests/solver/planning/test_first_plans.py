@@ -83,7 +83,7 @@ def model(
     )
 
 
-@pytest.mark.parametrize(("schedule", "capacity"), [("zbv", 14), ("dualpipe-v", 10), ("v-min", 8.5)])
+@pytest.mark.parametrize(("schedule", "capacity"), daily([("zbv", 14), ("dualpipe-v", 10), ("v-min", 8.5)], 3))
 def test_free_recomputation_has_a_plan_where_all_recomputed_or_none_has(schedule: str, capacity: float) -> None:
     free = model(schedule, capacity, layers=5, devices=2, microbatches=4)
     for decide in (Decide.ALWAYS, Decide.FREE):

@@ -23,6 +23,7 @@ from solver.planning.joint.loads import Loads
 from solver.planning.joint.orders import OrderArrays
 from solver.planning.joint.search import JointSearch
 from tests.support.exhaustive.optimum import optimum
+from tests.support.in_turn import in_turn
 from tests.support.plan_brute_force import partitions, tiny_plan
 
 _LAYERS = [
@@ -38,8 +39,8 @@ def _steps(number: int):
     return lambda: next(at) / number
 
 
-@pytest.mark.parametrize("whole_last", [False, True])
-@pytest.mark.parametrize("seed", range(15))
+@in_turn("whole_last", [False, True])
+@in_turn("seed", range(15))
 def test_costs_of_a_draft_are_those_of_its_problem(seed, whole_last):
     plan = tiny_plan(Random(seed))
     plan = replace(plan, whole_last=whole_last and plan.model.splittable)

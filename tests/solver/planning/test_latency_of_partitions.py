@@ -55,7 +55,7 @@ def _forward_alone(random: Random, plan: PlanProblem) -> PlanProblem:
 
 def test_against_every_partition_and_order() -> None:
     attained = tried = 0
-    for seed in range(90):
+    for seed in range(45):
         random = Random(seed)
         plan = _forward_alone(random, (varied_plan if seed % 2 else tiny_plan)(random))
         plan = on_unequal_devices(random, plan) if seed % 4 > 1 else plan
@@ -71,4 +71,4 @@ def test_against_every_partition_and_order() -> None:
             assert no_better_plan(plan, choice, bound * plan.tick), (seed, choice)
             attained += bound in known
             tried += 1
-    assert tried > 60 and attained > 20
+    assert tried > 30 and attained > 10

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -38,6 +37,7 @@ from solver.replanning.first_orders import first_orders
 from solver.replanning.replan import replan
 from solver.tasks.placing import placed_at
 from tests.support.columns import with_tasks
+from tests.support.command_forks import command
 from tests.support.counted import counted
 from tests.support.daily import daily
 from tests.support.makers import problem
@@ -71,7 +71,7 @@ def test_against_every_order_of_what_remains(first: int, tiny: Callable[[Random]
     """Changed times and transfers, split and fused, pieces, several stages a device, several tasks a pass, parameters;
     copies and recomputations that have begun, are told, or are open; gathered parameters. Some of them on each day."""
     compared = 0
-    for seed in range(first, first + 16):
+    for seed in range(first, first + 10):
         one, state = tiny(Random(seed))
         try:
             best = least_end(one, state, 20_000)
@@ -87,13 +87,13 @@ def test_against_every_order_of_what_remains(first: int, tiny: Callable[[Random]
         for better in (*told, found):
             assert better.tasks is not None and better.lower_bound <= best <= (better.value or 0), seed
             assert validate_from_state(better.problem, better.state, better.tasks) == [], seed
-    assert compared > 8
+    assert compared > 4
 
 
 def test_what_remains_around_the_norm_of_all_gradients() -> None:
     """Against every order: before the norm, while it runs, and after it, where steps of some devices have begun."""
     seen = Counter[str]()
-    for seed in range(60):
+    for seed in range(40):
         one, state = tiny_state_of_norms(Random(seed))
         try:
             best = least_end(one, state, 20_000)
@@ -472,6 +472,7 @@ def test_windows_keep_no_order_of_micro_batches_where_an_iteration_is_under_way(
     assert replan(one, state, counted(0.5)).notes == ()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="forks")
 def test_a_model_on_which_presolve_with_symmetries_ends_the_process(tmp_path: Path) -> None:
     """CP-SAT 9.15: "Check failed: context_->VarToConstraints(var).empty()", in a process of its own for that reason."""
     document = {
@@ -485,7 +486,7 @@ def test_a_model_on_which_presolve_with_symmetries_ends_the_process(tmp_path: Pa
     passes = [{"name": name, **dict(zip(("start", "end"), times, strict=False))} for name, times in ran.items()]
     (tmp_path / "problem.json").write_text(json.dumps(document))
     (tmp_path / "state.json").write_text(json.dumps({"now": 4, "passes": passes}))
-    command = [sys.executable, "-m", "pipesched", "solve", "problem.json", "--from-state", "state.json", "--json"]
-    done = subprocess.run([*command, "--workers", "1"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["value"] == pytest.approx(20 / 3)
+    process = command(tmp_path, "solve", "problem.json", "--from-state", "state.json", "--json", "--workers", "1")
+    printed, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert json.loads(printed)["value"] == pytest.approx(20 / 3)

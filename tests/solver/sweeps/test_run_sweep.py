@@ -253,7 +253,7 @@ def test_plans_start_from_plans_with_less_memory(tmp_path: Path) -> None:
     layers = [{"name": "a", "count": 4, "forward": 2, "backward": 3, "weight": 2, "memory": 1, "activation": 1}]
     document = {"devices": 2, "microbatches": 3, "placement": ["linear", "interleaved"], "layers": layers}
     of = sweep("memory=4,6", document=document | {"memory": {"capacity": 9}})
-    found = ran(of, tmp_path, InTurn(Event()), limits=Limits(seconds=4, workers=1))
+    found = ran(of, tmp_path, InTurn(Event()), limits=Limits(seconds=1, workers=1))
     few, many = (row.outcome for row in found.rows)
     assert few is not None and many is not None and few.value is not None and many.value is not None
     assert few.value >= many.value and few.choice is not None and few.published

@@ -29,6 +29,7 @@ from solver.construction.list_scheduling import sequential
 from solver.replanning.replan import replan
 from solver.solve import solve
 from tests.support.counted import counted
+from tests.support.in_turn import in_turn
 from tests.support.makers import problem
 
 SURE = counted(20)
@@ -167,7 +168,7 @@ def test_units_are_those_of_the_file() -> None:
     assert (own.forward * one.tick * 10, own.activation * one.resolution, own.freed * one.resolution) == (3, 1024, 512)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("keys", "mistake"),
     [
         ({"modules": {}}, "modules: found keys"),

@@ -40,13 +40,13 @@ def _document(**keys: Any) -> dict[str, Any]:
 
 def test_a_solve_proves_the_optimum_of_every_order() -> None:
     seen = 0
-    for number in range(12):
+    for number in range(7):
         try:
             compared(tiny_norms(Random(number)))
             seen += 1
         except TooManyOrdersError:
             continue
-    assert seen > 6
+    assert seen > 3
 
 
 # By case: the keys, the stage that runs the norm, and the devices that it occupies.

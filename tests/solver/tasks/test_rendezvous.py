@@ -88,7 +88,7 @@ def _least(document: Mapping[str, Any]) -> Fraction | None:
 
 def test_a_solve_finds_the_optimum_and_claims_nothing_wrong() -> None:
     proved = 0
-    for document in _drawn(14):
+    for document in _drawn(9):
         problem, least = problem_from(document), _least(document)
         found = solve(problem, _COUNTED)
         for certificate in certificates(problem, problem.objective):
@@ -101,12 +101,12 @@ def test_a_solve_finds_the_optimum_and_claims_nothing_wrong() -> None:
         if least is not None and found.value_ticks == found.lower_bound:
             assert found.value == least, document
             proved += 1
-    assert proved >= 8
+    assert proved >= 5
 
 
 def test_rendezvous_is_no_faster_than_transfers_that_block_less() -> None:
     slower = 0
-    for document in _drawn(12):
+    for document in _drawn(8):
         both = _least(document)
         one_side = _least(_with_transfer(document, both=False))
         times = {**document["times"], "transfer": document["times"]["transfer"]["time"]}
@@ -114,12 +114,12 @@ def test_rendezvous_is_no_faster_than_transfers_that_block_less() -> None:
         if both is not None and one_side is not None and alone is not None:
             assert alone <= one_side <= both, document
             slower += one_side < both
-    assert slower >= 2
+    assert slower >= 1
 
 
 def test_the_exact_model_agrees_with_every_order() -> None:
     compared = 0
-    for document in _drawn(40):
+    for document in _drawn(24):
         if document["devices"] == 2 and document["microbatches"] <= 2 and document["placement"] == "linear":
             problem, least = problem_from(document), _least(document)
             with suppress(TooManyOrdersError):
@@ -128,7 +128,7 @@ def test_the_exact_model_agrees_with_every_order() -> None:
                     assert found is not None, document
                     assert found * problem.tick == least, document
                     compared += 1
-    assert compared >= 5
+    assert compared >= 3
 
 
 def test_published_orders_run_and_are_valid() -> None:

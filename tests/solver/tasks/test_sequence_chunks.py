@@ -51,7 +51,7 @@ def test_published_instances_are_proved(capacity: int, value: int) -> None:
 def test_rules_of_list_scheduling_are_searched_for_pieces_too() -> None:
     """Whatever pieces wait for each other; with little memory far better than the best policy."""
     ran = 0
-    for one in (pieces(16, memory={"capacity": 9}), *(tiny_pieces(Random(seed)) for seed in range(40))):
+    for one in (pieces(16, memory={"capacity": 9}), *(tiny_pieces(Random(seed)) for seed in range(16))):
         if not covers(one):
             continue
         lists = TunedLists(one, one.splittable, 1, 0)
@@ -65,7 +65,7 @@ def test_rules_of_list_scheduling_are_searched_for_pieces_too() -> None:
             ran += 1
             if ran == 1:
                 assert lists.value < min(value_of(one, best_times(one, other)) for other in list_schedules(one))
-    assert ran > 20
+    assert ran > 8
 
 
 @pytest.mark.parametrize(("growth", "value"), [(Fraction(0), 6045), (Fraction("0.011"), 6310.595)])

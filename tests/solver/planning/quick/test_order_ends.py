@@ -15,6 +15,7 @@ from pipesched.simulation.simulator import simulate
 from solver.planning.quick import order_ends
 from solver.planning.quick.chunk_memory import peaks
 from solver.planning.quick.order_ends import WholeArray, interleaved_ends, one_f_one_b_ends
+from tests.support.in_turn import in_turn
 
 
 def ends(
@@ -43,7 +44,7 @@ def drawn(rng: Random) -> tuple[dict[str, Any], str]:
     return document | ({"chunks": v} if v > 1 else {}), "1f1b" if v == 1 else "interleaved-1f1b"
 
 
-@pytest.mark.parametrize("seed", range(60))
+@in_turn("seed", range(60))
 def test_ends_and_peaks_are_the_simulator_s(seed: int) -> None:
     document, name = drawn(Random(seed))
     problem = problem_from(document)
@@ -55,7 +56,7 @@ def test_ends_and_peaks_are_the_simulator_s(seed: int) -> None:
     assert list(peaks(activation, m)) == [int(each) for each in measure(timeline).peak_memory]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@in_turn("seed", range(60))
 def test_ends_with_frozen_stages_are_the_simulator_s(seed: int) -> None:
     """To the first stages, which train nothing, no gradient is sent: its time is not waited for."""
     rng = Random(f"frozen {seed}")
