@@ -25,6 +25,7 @@ from benchmarks.measured.table import (
     CONFIGS,
     FOURTH_BLIND,
     HOLDOUT,
+    HYBRID_BLIND,
     SECOND_BLIND,
     TABLE,
     THIRD_BLIND,
@@ -49,7 +50,7 @@ RECOMMENDED_WITHIN = RecommendParams().as_good
 # Tables of rows that no rate was fitted to, by what the record calls them.
 OTHERS = {
     "held out": HOLDOUT, "unseen": UNSEEN, "blind": BLIND, "recorded later": SECOND_BLIND, "recorded last": THIRD_BLIND,
-    "of other code": FOURTH_BLIND,
+    "of other code": FOURTH_BLIND, "of hybrid models": HYBRID_BLIND,
 }  # fmt: skip
 # And the table of rows that rates are fitted to, with these rates and with those fitted without a row's source.
 FITTED, LEFT_OUT = "fitted", "left out"
@@ -95,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write_whole(RECORD, json.dumps(record(found, without, others), indent=1) + "\n")
         tables = dict(zip((FITTED, LEFT_OUT, *OTHERS), (found, without, *others), strict=True))
         write_whole(PREDICTIONS, predictions_text(tables))
-        write_whole(EXPECTED, json.dumps(expected(without), indent=1) + "\n")
+        write_whole(EXPECTED, json.dumps(expected([*without, *tables["of hybrid models"]]), indent=1) + "\n")
     return 0
 
 
@@ -164,7 +165,8 @@ def figures_of_others(rows: Sequence[Compared], which: str) -> dict[str, float]:
 def expected(found: Sequence[Compared]) -> list[dict[str, object]]:
     """The errors that `layouts` states: that of each kind of which enough steps were measured.
 
-    And that of a ratio of two layouts: over the pairs of the kind, over all pairs where it has too few.
+    And that of a ratio of two layouts: over the pairs of the kind, over all pairs where it has too few. Of hybrid
+    models `found` has the rows that no rate was fitted to.
     """
     own, every = by(kind, [one for one in found if one.row.seconds]), pairs(found)
     of_kind = by_kind(every)

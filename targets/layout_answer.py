@@ -61,7 +61,7 @@ def answered(
     race = best_layouts(
         config, wanted, gpus, batch, given, source, target, time.part(_PARAMS.race_share, 1), seen, report, stop
     )
-    error = expected_error(wanted.hardware, bool(config.model.get("experts")))
+    error = expected_error(wanted.hardware, bool(config.model.get("experts")), bool(config.model.get("mixer")))
     found = rows_of(race, wanted, gpus, error)
     if found.recommended is None:
         return LayoutAnswer(found, race)

@@ -17,5 +17,5 @@ def step_document(found: Plan) -> dict[str, object]:
     step = None if found.best is None else step_time(found.problem, found.best).document()
     error = None
     if training is not None and training.device is not None:
-        error = expected_error(training.device, training.experts > 0)._asdict()
+        error = expected_error(training.device, training.experts > 0, training.mixer is not None)._asdict()
     return {"step": step, "assumed": {} if training is None else dict(training.assumed), "expected_error": error}

@@ -136,7 +136,7 @@ def training_of(row: Row) -> dict[str, object]:
         found["sharding"] = "gradients"
     elif "optimizer not sharded" in runtime:
         found["sharding"] = "none"
-    if row.moe and "CUDA graph of the whole iteration" in runtime:
+    if row.moe and ("CUDA graph of the whole iteration" in runtime or "fused grouped MLP" in runtime):
         found["fused_experts"] = True  # these recipes' `cutedsl_fused_grouped_mlp`
     if row.source.startswith(_XLA):
         found["early_stop"] = True
@@ -218,7 +218,8 @@ def config_of(row: Row, configs: Path = CONFIGS) -> ModelConfig:
     if "experts are consecutive" not in row.runtime:
         return config
     experts = config.model["experts"]
-    groups = {"groups": experts["number"] // experts["per_token"], "groups_per_token": 1}
+    number, least = experts["number"], experts["per_token"]  # whole groups, of at least a token's experts
+    groups = {"groups": next(one for one in range(number // least, 0, -1) if number % one == 0), "groups_per_token": 1}
     return replace(config, model={**config.model, "experts": experts | groups})
 
 

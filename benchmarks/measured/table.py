@@ -15,10 +15,10 @@ from pipesched.files.model_configs.hardware_table import DEVICES
 
 DATA = Path(__file__).parents[1] / "data"
 TABLE, CONFIGS = DATA / "measured.csv", DATA / "configs"
-# Rows that no rate was fitted to; those of the last five were recorded before any was predicted, on different days.
+# Rows that no rate was fitted to; those of the last six were recorded before any was predicted, on different days.
 HOLDOUT, UNSEEN, BLIND = DATA / "holdout.csv", DATA / "unseen.csv", DATA / "blind.csv"
 SECOND_BLIND, THIRD_BLIND = DATA / "second_blind.csv", DATA / "third_blind.csv"
-FOURTH_BLIND = DATA / "fourth_blind.csv"
+FOURTH_BLIND, HYBRID_BLIND = DATA / "fourth_blind.csv", DATA / "hybrid_blind.csv"
 
 _GIB = {"GiB": 1.0, "GB": 1e9 / 2**30}
 # Of memory columns, those that count what tensors hold; others also count the CUDA context and unused blocks.
@@ -60,9 +60,14 @@ class Row:
         return self.precision == "bf16"
 
     @property
+    def hybrid(self) -> bool:
+        return any(part in self.model for part in ("nemotron-3-", "qwen3-next"))
+
+    @property
     def moe(self) -> bool:
         return any(part in self.model for part in (
-            "deepseek", "qwen1.5-moe", "qwen3-30b", "qwen3-235b", "gpt-oss", "mixtral", "moon", "kimi", "grok"
+            "deepseek", "qwen1.5-moe", "qwen3-30b", "qwen3-235b", "qwen3-next", "nemotron-3-", "gpt-oss", "mixtral",
+            "moon", "kimi", "grok",
         ))  # fmt: skip
 
 
@@ -83,7 +88,7 @@ def source_of(row: Row) -> str:
 
 def kind(row: Row) -> str:
     """The family of the GPU and of the model, as `expected_error` names it."""
-    return kind_of(row.gpu, row.moe)
+    return kind_of(row.gpu, row.moe, row.hybrid)
 
 
 def kind_and_precision(row: Row) -> str:

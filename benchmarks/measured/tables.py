@@ -26,11 +26,12 @@ def page(
     second_blind: Sequence[Compared] = (),
     third_blind: Sequence[Compared] = (),
     fourth_blind: Sequence[Compared] = (),
+    hybrid_blind: Sequence[Compared] = (),
 ) -> str:
     """All tables of the page.
 
     `without` are the rows with rates that were fitted without their source, the other tables rows that no rate was
-    fitted to, of which the last five were recorded before any was predicted, on different days.
+    fitted to, of which the last six were recorded before any was predicted, on different days.
     """
     timed, others = ([one for one in ones if one.row.seconds] for ones in (found, without))
     memory_errors, ordered = memory(found), list(zip(orders(timed), orders(others), strict=True))
@@ -65,6 +66,7 @@ def page(
         *_recorded_first("Rows recorded last, before any was predicted:", third_blind),
         *_recorded_first("Rows of code that no other table has, recorded before any was predicted:", fourth_blind),
         *_order_alone("Order of their layouts of one model on the same GPUs:", fourth_blind),
+        *_recorded_first("Rows of hybrid models, recorded before there was a formula for their layers:", hybrid_blind),
     ]  # fmt: skip
     return "\n\n".join(parts)
 

@@ -18,8 +18,9 @@ class TrainingStep:
     weights that no pass hides, and the optimizer step; empty where the file does not give them. `operations` are the
     floating-point operations of a micro-batch in the whole model, forward and backward, without recomputation.
     `experts` is the number of experts of a layer, 0 for none; `longest` the tokens of the longest sequence that the
-    model's configuration allows, None if unknown; `latent_attention` is True for multi-head latent attention. `device`
-    is the name of the hardware, if the file gives one, and `assumed` its numbers by key.
+    model's configuration allows, None if unknown; `latent_attention` is True for multi-head latent attention; `mixer`
+    is the name of what mixes tokens in a hybrid model. `device` is the name of the hardware, if the file gives one, and
+    `assumed` its numbers by key.
     """
 
     sequence: int
@@ -33,6 +34,7 @@ class TrainingStep:
     optimizer: Mapping[str, Fraction] = field(default_factory=dict)
     device: str | None = None
     assumed: Mapping[str, float | str] = field(default_factory=dict)
+    mixer: str | None = None
 
     def tokens(self, microbatches: int) -> int:
         """Return the tokens of one step with `microbatches` on each replica."""

@@ -27,6 +27,8 @@ from runtime.partitions.staged_model import Run, StageCounts, StagedModel
 _NAME, _ORDER_NAME = "megatron-hybrid", "megatron-hybrid-order"
 _OWN = "a hybrid model of its own: its pattern is among the settings of megatron"
 _TAKES_HYBRID = "megatron takes hybrid models"
+# Letters of mixers, by what `pipesched.layers.derived` calls them.
+_MIXERS = {"Mamba 2": "M", "gated delta net": "G"}
 _SPEC = "megatron.core.models.hybrid.hybrid_layer_specs hybrid_stack_spec"
 
 
@@ -58,7 +60,7 @@ def _settings(name: str, model: StagedModel) -> tuple[str, dict[str, object], tu
         raise BadInput(f"{name}: not supported: {_OWN}")
     mtp_on_last_stage(name, model, "a pattern has them behind the last stage")
     known_modes(name, model, *FULL)
-    pattern = _pattern(model)
+    pattern = _pattern(model, _mixer_letter(name, model))
     flags: dict[str, object] = {"pipeline-model-parallel-size": model.devices, "hybrid-layer-pattern": pattern}
     if all_or_none(name, model, FULL, "--recompute-method uniform"):
         if model.mtp:
@@ -70,16 +72,32 @@ def _settings(name: str, model: StagedModel) -> tuple[str, dict[str, object], tu
     return pattern, flags, notes
 
 
-def _pattern(model: StagedModel) -> str:
+def _pattern(model: StagedModel, mixer: str) -> str:
     attention = "+" if model.step is not None and model.step.latent_attention else "*"
     stages = [[run for run in stage.runs if run.role is Role.TRANSFORMER] for stage in model.stages]
-    main = "|".join("".join(_letters(run, attention) for run in stage) for stage in stages)
-    last = main.replace("|", "")[-2:]
+    main = "|".join("".join(_letters(run, attention, mixer) for run in stage) for stage in stages)
+    last = attention + main.replace("|", "")[-1:]
     return main + f"/{last}" * model.mtp
 
 
-def _letters(run: Run, attention: str) -> str:
-    return (attention + ("E" if run.name.lower().startswith("moe") else "-")) * run.layers
+def _letters(run: Run, attention: str, mixer: str) -> str:
+    first = mixer if run.name.lower().endswith("-linear") else attention
+    return (first + ("E" if run.name.lower().startswith("moe") else "-")) * run.layers
+
+
+def _mixer_letter(name: str, model: StagedModel) -> str:
+    """Return the letter of the mixer that layers have in place of attention, empty without such layers; `BadInput`
+    where Megatron has none.
+
+    `name` is the format's, with which messages begin.
+    """
+    if not any(one.lower().endswith("-linear") for one in names_of(model)):
+        return ""
+    mixer = None if model.step is None else model.step.mixer
+    if mixer not in _MIXERS:
+        allowed = f"{', '.join(_MIXERS)}, from the section model"
+        raise BadInput(f"{name}: not supported: layers with {mixer or 'a mixer of no known kind'}; allowed: {allowed}")
+    return _MIXERS[mixer]
 
 
 def _read(name: str, text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
@@ -90,9 +108,11 @@ def _read(name: str, text: str, devices: int, layers: int) -> tuple[StageCounts,
     """
     main, *mtp = text.strip().strip("'\"").split("/")
     segments, mistakes = main.split("|"), list[str]()
-    strange = next((one for one in segments if one[::2].strip("*+D") or one[1::2].strip("-E") or len(one) % 2), None)
+    strange = next((one for one in segments if one[::2].strip("*+DMG") or one[1::2].strip("-E") or len(one) % 2), None)
     if strange is not None:
-        raise BadInput(f"{name}: found {strange!r}; allowed: an attention (*, + or D) and - or E, of every layer")
+        raise BadInput(
+            f"{name}: found {strange!r}; allowed: an attention (*, + or D), M or G, and - or E, of every layer"
+        )
     if len(segments) % devices:
         mistakes.append(f"{name}: found {len(segments)} segments; allowed: a multiple of the {devices} devices")
     counts = [len(one) // 2 for one in segments]

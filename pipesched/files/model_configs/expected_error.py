@@ -14,23 +14,24 @@ from pipesched.results.layouts import ExpectedError
 FILE = "expected_errors.json"
 
 
-def expected_error(hardware: str, experts: bool) -> ExpectedError:
-    """Return the expected error of a predicted training step, by device and by kind of model (with experts or not).
+def expected_error(hardware: str, experts: bool, hybrid: bool = False) -> ExpectedError:
+    """Return the expected error of a predicted training step, by device and by kind of model (hybrid, with experts, or
+    neither).
 
     Where too few steps were measured for this kind of device, it is the largest error among the kinds of device with
     enough measurements, for the same kind of model.
     """
-    own, known = kind_of(hardware, experts), _known()
+    own, known = kind_of(hardware, experts, hybrid), _known()
     same = [one for name, one in known.items() if name.partition(" ")[2] == own.partition(" ")[2]]
     return known.get(own) or max(same, key=lambda one: one.mean)
 
 
-def kind_of(hardware: str, experts: bool) -> str:
-    """Return the key of the table of errors: family of the device, then MoE or dense, such as `H100 MoE`.
+def kind_of(hardware: str, experts: bool, hybrid: bool = False) -> str:
+    """Return the key of the table of errors: family of the device, then hybrid, MoE or dense, such as `H100 MoE`.
 
-    `experts` is True for MoE.
+    `experts` is True for MoE, `hybrid` for a model that has a mixer.
     """
-    return f"{family_of(hardware)} {'MoE' if experts else 'dense'}"
+    return f"{family_of(hardware)} {'hybrid' if hybrid else 'MoE' if experts else 'dense'}"
 
 
 def family_of(hardware: str) -> str:

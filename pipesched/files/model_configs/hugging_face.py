@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from pipesched.errors import BadInput, did_you_mean
 from pipesched.files.model_configs.expert_layers import expert_layers, grouped
+from pipesched.files.model_configs.hybrid_layers import HYBRIDS
+from pipesched.files.model_configs.hybrid_layers import of_hugging_face as hybrid_layers
 from pipesched.files.model_configs.model_config import Keys, ModelConfig, without_none
 from pipesched.files.model_configs.near_attention import of_hugging_face as near_attention
 from pipesched.files.schema_errors import shown
@@ -57,18 +59,16 @@ FAMILIES: Mapping[str, _Family] = {
     ),
     "ernie4_5_moe": _Family(experts=True, first_expert_layer=1),
     "llama4_text": _Family(experts=True, shared_experts=1, defaults=_LLAMA4),
+    **dict.fromkeys(HYBRIDS, _GATED),
+    "nemotron_h": _UNGATED,
 }  # fmt: skip
-_DELTA, _LIGHTNING, _SPACES = "gated delta networks", "lightning attention", "state spaces (Mamba)"
 # Models with layers whose time and memory `pipesched.layers.derived` has no formula for.
 REFUSED: Mapping[str, str] = {
-    **dict.fromkeys(("qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text"), _DELTA),
-    "kimi_linear": "Kimi delta attention",
-    **dict.fromkeys(("minimax", "minimax_text_01", "minimax_m1", "bailing_moe_linear"), _LIGHTNING),
-    **dict.fromkeys(
-        ("nemotron_h", "nemotron_h_puzzle", "jamba", "bamba", "mamba", "mamba2", "falcon_mamba", "falcon_h1", "zamba",
-         "zamba2", "granitemoehybrid", "plamo2"),
-        _SPACES,
-    ),
+    "nemotron_h_puzzle": "several sizes",
+    "bailing_moe_linear": "lightning attention with groups",
+    **dict.fromkeys(("zamba", "zamba2"), "shared attention"),
+    **dict.fromkeys(("mamba", "mamba2", "falcon_mamba"), "state spaces (Mamba) alone"),
+    "plamo2": "state spaces (Mamba) with normalizations of their own",
     "rwkv": "recurrence", "recurrent_gemma": "recurrence", "lfm2": "short convolutions",
 }  # fmt: skip
 _HEADS, _HIDDEN = ("num_attention_heads", "n_head"), ("hidden_size", "n_embd", "n_embed")
@@ -90,36 +90,55 @@ def from_hugging_face(document: Mapping[str, Any], source: str) -> ModelConfig:
     family = _family(kind, source)
     config = {**family.defaults, **config}
     keys = Keys(source, config)
-    _refuse_linear_attention(keys, source)
     hidden = keys.number(*_HIDDEN)
-    experts = _experts(keys, family, source) if family.experts else None
+    layers = _layers(keys, config)
+    hybrid = hybrid_layers(keys, config, str(kind), hidden, layers, source)
+    if hybrid is None:
+        _refuse_linear_attention(keys, source)
+    experts = _experts(keys, family, source) if (hybrid.has_experts if hybrid else family.experts) else None
     inner = keys.optional("intermediate_size_mlp", "intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size")
     tied = config.get("tie_word_embeddings")
-    layers = keys.number("num_hidden_layers", "n_layer", "num_layers")
-    model = {
+    attention: dict[str, Any] = _attention(keys, config, family)
+    model: dict[str, Any] = {
         "layers": layers,
         "hidden": hidden,
         "vocabulary": keys.number("vocab_size"),
-        "attention": _attention(keys, config, family) | near_attention(keys, config, str(kind), layers, source),
+        "attention": attention | near_attention(keys, config, str(kind), layers, source),
         "ffn": inner or (None if experts else 4 * hidden if not family.gated else keys.number("intermediate_size")),
         "gated": None if family.gated else False,
         "mtp_layers": keys.optional("num_nextn_predict_layers", "num_mtp_modules"),
         "tied": True if (family.tied if tied is None else tied) else None,
     }
-    if experts is not None:
-        dense, every = expert_layers(keys, config, family.first_expert_layer, layers, source)
+    placed = None if hybrid is None else hybrid.expert_layers
+    if hybrid is not None and hybrid.pattern is not None:
+        model |= {"pattern": hybrid.pattern, "ffn": inner if "-" in hybrid.pattern else None, "experts": experts}
+    elif experts is not None:
+        dense, every = placed or expert_layers(keys, config, family.first_expert_layer, layers, source)
         model |= {
             "experts": experts,
             "experts_every": every if every > 1 else None,
             "dense_layers": dense or None,
             "ffn": model["ffn"] if dense or every > 1 else None,
         }
-    longest = keys.optional("max_position_embeddings", "n_positions")
+    if hybrid is not None:
+        model |= {"attention": model["attention"] | hybrid.attention, "mixer": hybrid.mixer}
+        if experts is not None:
+            model["experts"] = {**experts, **hybrid.experts}
+        elif config.get("shared_intermediate_size"):  # of Granite without experts
+            model["ffn"] = keys.number("shared_intermediate_size")
+    longest = keys.optional("max_position_embeddings", "n_positions", "model_max_length")
     keys.check()
     if config.get("index_topk"):
         notes.append("sparse attention is counted as over the whole sequence")
     name = str(document.get("_name_or_path") or kind).rstrip("/").rpartition("/")[2]
     return ModelConfig(name, without_none(model), {}, longest, tuple(notes))
+
+
+def _layers(keys: Keys, config: Mapping[str, Any]) -> int:
+    """Return the number of layers, which Nemotron's later files say by a list or pattern alone."""
+    listed = config.get("layers_block_type") or config.get("hybrid_override_pattern") or ()
+    usual = len(listed) if isinstance(listed, list | str) else 0
+    return keys.number("num_hidden_layers", "n_layer", "num_layers", default=usual or None)
 
 
 def _family(kind: object, source: str) -> _Family:

@@ -1,8 +1,9 @@
-"""Megatron's arguments that give each layer a 0 or 1: a period, a list, or a list made by + and *."""
+"""Layers by number: Megatron's lists of 0 and 1 made by + and *, and a period in place of a list that is one."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from pipesched.files.limits import MOST_LAYERS
 
@@ -46,3 +47,12 @@ def _value(node: ast.expr) -> list[object] | int:
                 case (list() as entries, int(times)) | (int(times), list() as entries):
                     return (entries * min(times, MOST_LAYERS + 1))[: MOST_LAYERS + 1]
     raise ValueError
+
+
+def placed(numbers: Sequence[int], layers: int) -> int | list[int] | None:
+    """Return these layers, from 0, as a plan file has them: a period, whose last layers they are, or a list; None for
+    none."""
+    if not numbers:
+        return None
+    every = numbers[0] + 1
+    return every if [*numbers] == [*range(numbers[0], layers, every)] else [*numbers]

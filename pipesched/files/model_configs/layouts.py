@@ -40,12 +40,15 @@ def layouts_of(
 
     `BadInput` if there is none. `microbatches` counts those of a step on all replicas together; the data parallel size
     has to divide it. `given` fixes sizes by name; the others are searched. Tensor groups have at most `node` devices
-    and divide the attention heads; tensor times context stays inside a node. A context size above 1 cuts a `sequence`
-    into two parts a device, one early and one late.
+    and divide the attention heads; tensor times context stays inside a node, and divides the heads of a mixer. A
+    context size above 1 cuts a `sequence` into two parts a device, one early and one late.
     """
     attention = config.model["attention"]
     heads, groups = attention["heads"], attention.get("kv_heads") or attention["heads"]
     experts = (config.model.get("experts") or {}).get("number", 1)
+    mixer = config.model.get("mixer") or {}
+    mixed = mixer.get("heads", 0)
+    keys = 0 if mixer.get("kind") == "mamba1" else mixer.get("key_heads") or mixed
     most = config.model["layers"] + config.model.get("mtp_layers", 0) + 2
     found = []
     for tensor in _sizes(gpus, given, "tensor", node):
@@ -55,6 +58,8 @@ def layouts_of(
                 fits = tensor * context * pipeline * data == gpus and given.get("data") in (None, data)
                 cut = context == 1 or sequence % (2 * context) == 0
                 if not (fits and cut) or microbatches % data or heads % tensor or (groups % tensor and tensor % groups):
+                    continue
+                if mixed % (tensor * context) or keys % tensor:
                     continue
                 shared = tensor * context * data
                 found += [

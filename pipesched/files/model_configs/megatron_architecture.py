@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipesched.errors import BadInput
-from pipesched.files.model_configs.expert_layers import ALLOWED, regular
+from pipesched.files.model_configs.megatron_hybrid import is_linear
 from pipesched.files.schema_errors import shown
 
 _BY_HAND = "for this model write the layers of a plan file by hand (docs/plans.md)"
@@ -20,7 +20,7 @@ _OFF = frozenset({"", "none", "null", "false", "0", "0.0", "[]"})
 # No key of `model` says what these make of a layer.
 _REFUSED: Mapping[str, str] = {
     "experimental_attention_variant": "another attention than in all layers alike",
-    "linear_attention_type": "linear attention",
+    "linear_attention_type": "another linear attention than gated_delta_net",
     "heterogeneous_layers_config_path": "layers of several shapes, in a file of their own",
     "heterogeneous_layers_config_encoded_json": "layers of several shapes",
     "heterogeneous_block_specs": "layers of several shapes",
@@ -28,17 +28,18 @@ _REFUSED: Mapping[str, str] = {
     "is_hybrid_model": "a hybrid model without its pattern",
     "hybrid_attention_ratio": "a hybrid model without its pattern",
     "hybrid_mlp_ratio": "a hybrid model without its pattern",
-    "moe_latent_size": "experts of another hidden size",
     "enable_mhc_connections": "several residual streams",
     "enable_hyper_connections": "several residual streams",
-    "mtp_hybrid_override_pattern": "a pattern of multi-token prediction; it is part of --hybrid-layer-pattern",
+    "mtp_hybrid_override_pattern": "another layer of multi-token prediction than an attention and a block",
     "yaml_cfg": "arguments in another file: give that file",
     "decoder_num_layers": "an encoder and a decoder",
     "retro_add_retriever": "a retriever",
     "vision_pretraining": "a vision model",
 }
 # Values with which these change nothing that is counted.
-_HARMLESS: Mapping[str, frozenset[str]] = {"spec": frozenset({"local", "te"})}
+_HARMLESS: Mapping[str, frozenset[str]] = {
+    "spec": frozenset({"local", "te"}), "mtp_hybrid_override_pattern": frozenset({"*e", "*-"}),
+}  # fmt: skip
 
 # What is left out, in words; the plan is of the model without it.
 _NOT_COUNTED: Mapping[str, str] = {
@@ -62,6 +63,10 @@ _NOT_COUNTED: Mapping[str, str] = {
     "vision_model_type": "the text model alone; what encodes images is left out",
     "use_checkpoint_args": "arguments that the checkpoint replaces are read as they stand here",
 }
+# Read with gated delta nets, whose attention has them.
+_OF_LINEAR = frozenset(
+    {"experimental_attention_variant", "linear_attention_type", "attention_output_gate", "moe_shared_expert_gate"}
+)
 _AS_ONE = frozenset(
     {
         "gtp_weight_remat_size", "tensor_parallel_num_weight_shards", "expert_gtp_weight_remat_size",
@@ -76,7 +81,9 @@ _READ = frozenset(
         "num_moe_experts", "moe_ffn_hidden_size", "moe_shared_expert_intermediate_size", "moe_router_topk",
         "moe_layer_freq", "mtp_num_layers", "multi_latent_attention", "q_lora_rank", "kv_lora_rank", "qk_head_dim",
         "qk_pos_emb_head_dim", "v_head_dim", "hybrid_layer_pattern", "hybrid_override_pattern",
-        "encoder_seq_length", "expert_model_parallel_size", "window_size",
+        "encoder_seq_length", "expert_model_parallel_size", "window_size", "moe_latent_size", "mamba_state_dim",
+        "mamba_head_dim", "mamba_num_groups", "mamba_num_heads", "linear_attention_freq", "linear_conv_kernel_dim",
+        "linear_key_head_dim", "linear_value_head_dim", "linear_num_key_heads", "linear_num_value_heads",
     }
 )  # fmt: skip
 # Names that sound of a layer's shape or work.
@@ -112,7 +119,9 @@ def check_architecture(values: Mapping[str, Any], source: str) -> tuple[str, ...
     # A hybrid model's layers are those of its pattern, whatever these say.
     of_pattern = {"spec", "is_hybrid_model", "hybrid_attention_ratio", "hybrid_mlp_ratio"} if pattern else set[str]()
     given = {name: value for name, value in values.items() if _is_on(name, value) and name not in of_pattern}
-    sparse = str(given.get("experimental_attention_variant")) == "dsa"
+    sparse, linear = str(given.get("experimental_attention_variant")) == "dsa", is_linear(values)
+    if linear:
+        given = {name: value for name, value in given.items() if name not in _OF_LINEAR}
     refused = [
         f"{source}: {name}: found {shown(value)}: {_REFUSED[name]}; allowed: without; {_BY_HAND}"
         for name, value in given.items()
@@ -139,28 +148,3 @@ def _left_out(given: Mapping[str, Any]) -> Iterator[str]:
             name not in _READ and name not in _REFUSED and not _WITHOUT_COST.fullmatch(name) and _FAMILY.fullmatch(name)
         ):
             yield f"{name}: {shown(value)} is not known here, and is not counted"
-
-
-def transformer_layers(pattern: str, source: str, name: str) -> tuple[int, int, int, int]:
-    """Return (layers, leading dense layers, period of expert layers, prediction layers) of a hybrid layer pattern.
-
-    The pattern must be that of a transformer: each layer an attention (`*`, latent `+`, sparse `D`), then an MLP `-` or
-    experts `E`; after each `/` a multi-token prediction layer. Bars between stages are ignored, since the plan decides
-    them. `BadInput` for any other pattern. `name` is the argument that gives the pattern, `source` the file, for
-    messages.
-    """
-    main, *mtp = pattern.strip().strip("'\"").split("/")
-    letters = main.replace("|", "")
-    found = regular([one == "E" for one in letters[1::2]]) if re.fullmatch(r"([*+D][-E])+", letters) else None
-    known = {"M": "Mamba", "G": "gated delta net"}
-    if found is None:
-        strange = next((known[letter] for letter in letters if letter in known), "another order of layers")
-        raise BadInput(
-            f"{source}: {name}: found {shown(pattern)} with {strange}; allowed: an attention (*, + or D) and behind it "
-            f"an MLP - or experts E in every layer: {ALLOWED}; {_BY_HAND}"
-        )
-    depths = [one for one in mtp if one]
-    last = letters[-2:]
-    if any(one != last for one in depths):
-        raise BadInput(f"{source}: {name}: found {shown(pattern)}; allowed behind each /: {last}, as the last layer")
-    return len(letters) // 2, *found, len(depths)

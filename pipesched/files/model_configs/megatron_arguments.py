@@ -12,7 +12,8 @@ from pipesched.errors import BadInput
 from pipesched.files.limits import MOST_LAYERS
 from pipesched.files.model_configs.expert_layers import ALLOWED, grouped, regular
 from pipesched.files.model_configs.layer_pattern import listed
-from pipesched.files.model_configs.megatron_architecture import check_architecture, transformer_layers
+from pipesched.files.model_configs.megatron_architecture import check_architecture
+from pipesched.files.model_configs.megatron_hybrid import layers_of, mixer_of
 from pipesched.files.model_configs.model_config import Keys, ModelConfig, without_none
 from pipesched.files.model_configs.near_attention import of_megatron as near_attention
 
@@ -95,25 +96,30 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
     gated = _on(values, "swiglu", "gated_linear_unit", "quick_geglu")
     inner = keys.optional("ffn_hidden_size") or (4 * hidden if not gated else round(8 * hidden / 3))
     number = keys.optional("num_experts", "num_moe_experts")
-    hybrid = _hybrid(values, source)
-    layers = keys.number("num_layers", "encoder_num_layers") if hybrid is None else hybrid[0]
+    hybrid = layers_of(values, source)
+    layers = keys.number("num_layers", "encoder_num_layers") if hybrid is None else hybrid.layers
+    pattern = "" if hybrid is None else hybrid.pattern
+    mixer = mixer_of(keys, values, hidden, layers, pattern)
+    own = {"gated": _on(values, "attention_output_gate") or None} if mixer else {}
     model: dict[str, Any] = {
         "layers": layers,
         "hidden": hidden,
         "vocabulary": _vocabulary(keys, values, source, notes),
-        "attention": _attention(keys, values, heads) | near_attention(values, layers, source),
+        "attention": _attention(keys, values, heads) | without_none(own) | near_attention(values, layers, source),
+        "mixer": mixer,
+        "pattern": pattern or None,
         "gated": None if gated else False,
-        "mtp_layers": keys.optional("mtp_num_layers") if hybrid is None else hybrid[3] or None,
+        "mtp_layers": (hybrid.prediction if hybrid else None) or keys.optional("mtp_num_layers"),
         "tied": None if _untied(values) else True,
     }
     dense, every = layers, 1
     if hybrid is not None:
-        dense, every = hybrid[1:3]
-        if number is None and dense < layers:
+        dense, every = hybrid.dense, hybrid.every
+        if number is None and ("E" in pattern if pattern else dense < layers):
             keys.mistakes.append(f"{source}: num_experts: missing; it is required with E in the pattern of layers")
     elif number is not None:
         dense, every = _expert_layers(values, layers, source)
-    if number is not None:
+    if number is not None and (not pattern or "E" in pattern):
         ffn = keys.optional("moe_ffn_hidden_size") or inner
         shared = keys.optional("moe_shared_expert_intermediate_size") or 0
         if shared % ffn:
@@ -122,12 +128,14 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
             )
         model["experts"] = without_none({
             "number": number, "per_token": keys.number("moe_router_topk", default=2), "shared": shared // ffn or None,
-            "ffn": ffn,
+            "ffn": ffn, "latent": keys.optional("moe_latent_size"),
+            "shared_gate": (mixer is not None and _on(values, "moe_shared_expert_gate")) or None,
+            "biased": None if mixer is None or _on(values, "moe_router_enable_expert_bias") else False,
             **grouped(keys.optional("moe_router_num_groups"), keys.optional("moe_router_group_topk")),
         })  # fmt: skip
         model["experts_every"] = every if every > 1 else None
         model["dense_layers"] = dense or None
-    model["ffn"] = inner if dense or every > 1 else None
+    model["ffn"] = inner if ("-" in pattern if pattern else dense or every > 1) else None
     settings = {
         "sequence": keys.optional("seq_length", "encoder_seq_length"),
         "microbatch_size": keys.optional("micro_batch_size"),
@@ -166,18 +174,6 @@ def _vocabulary(keys: Keys, values: Mapping[str, Any], source: str, notes: list[
     padded = -(-_TOKENIZERS[tokenizer] // multiple) * multiple
     notes.append(f"vocab_size: assumed {_TOKENIZERS[tokenizer]}, of {tokenizer}'s usual files, padded to {padded}")
     return padded
-
-
-def _hybrid(values: Mapping[str, Any], source: str) -> tuple[int, int, int, int] | None:
-    """Return what `transformer_layers` reads from the model's hybrid layer pattern; None without one.
-
-    That is (layers, leading dense layers, period of expert layers, prediction layers). `values` are the arguments by
-    name, `source` names them in messages. `BadInput` for a pattern that is no transformer's.
-    """
-    for name in ("hybrid_layer_pattern", "hybrid_override_pattern"):
-        if values.get(name):
-            return transformer_layers(str(values[name]), source, name)
-    return None
 
 
 def _attention(keys: Keys, values: Mapping[str, Any], heads: int) -> dict[str, int]:

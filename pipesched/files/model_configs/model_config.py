@@ -36,7 +36,7 @@ class Keys:
     """
 
     def __init__(self, source: str, values: Mapping[str, Any]) -> None:
-        self._source, self._values, self.mistakes = source, values, list[str]()
+        self.source, self._values, self.mistakes = source, values, list[str]()
 
     def number(self, *names: str, default: int | None = None) -> int:
         """Return the whole number, at least 1, under the first of `names` that is given, else `default`.
@@ -45,7 +45,7 @@ class Keys:
         """
         found = self.optional(*names)
         if found is None and default is None:
-            self.mistakes.append(f"{self._source}: {names[0]}: missing; it is required")
+            self.mistakes.append(f"{self.source}: {names[0]}: missing; it is required")
         return found or default or 1
 
     def optional(self, *names: str) -> int | None:
@@ -64,7 +64,7 @@ class Keys:
             if isinstance(value, bool) or whole < 0:
                 # A script's option is true where nothing stands behind it.
                 found = "no number, or a variable that the script does not set" if value is True else shown(value)
-                self.mistakes.append(f"{self._source}: {name}: found {found}; allowed: a whole number of at least 1")
+                self.mistakes.append(f"{self.source}: {name}: found {found}; allowed: a whole number of at least 1")
                 return 1
             return whole or None
         return None
@@ -76,7 +76,7 @@ class Keys:
         """
         value = self._values.get(name)
         if not isinstance(value, list | None):
-            self.mistakes.append(f"{self._source}: {name}: found {shown(value)}; allowed: a list")
+            self.mistakes.append(f"{self.source}: {name}: found {shown(value)}; allowed: a list")
         return value if isinstance(value, list) else []
 
     def check(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipesched.errors import BadInput
 from pipesched.files.limits import MOST_LAYERS
-from pipesched.files.model_configs.layer_pattern import listed
+from pipesched.files.model_configs.layer_pattern import listed, placed
 from pipesched.files.model_configs.model_config import Keys
 from pipesched.files.schema_errors import shown
 
@@ -118,6 +118,4 @@ def _keys(key: str, tokens: int, full: Sequence[int], layers: int) -> dict[str, 
     """
     if len(full) >= layers:
         return {}
-    every = full[0] + 1 if full else 0
-    regular = bool(full) and [*full] == [*range(full[0], layers, every)]
-    return {key: tokens} | ({"full_layers": every if regular else [*full]} if full else {})
+    return {key: tokens} | ({"full_layers": placed(full, layers)} if full else {})

@@ -288,9 +288,15 @@ def _scalar(text: str) -> object:
     return read_yaml(text, "a value")
 
 
+# With which text of YAML cannot begin, as patterns of layers may.
+_SIGNS = ("*", "-")
+
+
 def _value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {_value(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, str) and value[:1] in _SIGNS:
+        return f'"{value}"'
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from pipesched.files.limits import MOST_LAYERS
 from pipesched.files.plans.features.catalogue import PLAN_FEATURES
+from pipesched.files.plans.mixer_layers import mixing_mistakes, mixing_of, mixing_sizes
 from pipesched.files.plans.model_schema import (
     AttentionSection,
     ExpertsSection,
@@ -36,7 +37,7 @@ from pipesched.layers.derived.shape import (
 from pipesched.layers.training_step import TrainingStep
 
 _LATENT = ("kv_rank", "key_size", "rope_size", "value_size")
-_GROUPED = ("kv_heads", "head_size")
+_GROUPED = ("kv_heads", "head_size", "gated", "normalized")
 
 
 def derived_from(form: PlanFile) -> tuple[Derived, TrainingStep]:
@@ -60,6 +61,8 @@ def derived_from(form: PlanFile) -> tuple[Derived, TrainingStep]:
         model.tied,
         model.experts_every,
         _window(model.attention, model.layers, model.sequence) if model.flash else None,
+        None if model.mixer is None else mixing_of(model.mixer, model.hidden, model.layers),
+        model.pattern or "",
     )
     training = Training(
         model.sequence,
@@ -96,6 +99,7 @@ def derived_from(form: PlanFile) -> tuple[Derived, TrainingStep]:
         derived.optimizer,
         hardware.name,
         _assumed(hardware, device.data),
+        None if shape.mixing is None else shape.mixing.mixer.name,
     )
     return replace(derived, assumptions=(*derived.assumptions, *_beyond(hardware, shared))), step
 
@@ -137,7 +141,8 @@ def _parallel(section: ParallelSection) -> Parallel:
 def _attention(section: AttentionSection, hidden: int) -> Attention | LatentAttention:
     assert section.heads
     if section.kv_rank is None:
-        return Attention(section.heads, section.kv_heads or section.heads, section.head_size or hidden // section.heads)
+        size = section.head_size or hidden // section.heads
+        return Attention(section.heads, section.kv_heads or section.heads, size, section.gated, section.normalized)
     assert section.key_size and section.rope_size and section.value_size
     sizes = section.kv_rank, section.key_size, section.rope_size, section.value_size
     return LatentAttention(section.heads, section.query_rank, *sizes)
@@ -158,7 +163,10 @@ def _experts(section: ExpertsSection | None) -> Experts | None:
         return None
     assert section.number and section.per_token and section.ffn
     groups = section.groups, section.groups_per_token
-    return Experts(section.number, section.per_token, section.shared, section.ffn, *groups)
+    return Experts(
+        section.number, section.per_token, section.shared, section.ffn, *groups,
+        latent=section.latent, biased=section.biased, shared_gate=section.shared_gate,
+    )  # fmt: skip
 
 
 def _hardware(section: HardwareSection, parallel: Parallel) -> Hardware:
@@ -190,6 +198,7 @@ def _hardware(section: HardwareSection, parallel: Parallel) -> Hardware:
         expert_in_node=rate(section.expert_node_bandwidth),
         once_a_node=section.dispatch == "node",
         data_hidden=float(section.data_hidden_share),
+        scan_flops=rate(section.scan_tflops, 1e12),
     )
 
 
@@ -202,9 +211,10 @@ def model_mistakes(model: ModelSection, hardware: HardwareSection | None) -> lis
         found += [*hardware.missing("hardware"), *_rates(hardware)]
     if model.attention is not None:
         found += [*_heads(model.attention, model.hidden), *_near(model.attention, model.layers)]
-    found += _blocks(model)
+    found += [*_blocks(model), *mixing_mistakes(model)]
     parallel = model.parallel or ParallelSection.model_validate({})
-    return found + [*_sizes(model, parallel)] + ([] if hardware is None else [*_links(parallel, hardware)])
+    found += [*_sizes(model, parallel), *mixing_sizes(model, parallel)]
+    return found + ([] if hardware is None else [*_links(parallel, hardware)])
 
 
 def _rates(hardware: HardwareSection) -> Iterator[str]:
@@ -228,7 +238,7 @@ def _heads(attention: AttentionSection, hidden: int | None) -> list[str]:
         found += [
             f"model.attention.{key}: found with {latent[0]}; allowed: without latent attention"
             for key in _GROUPED
-            if getattr(attention, key) is not None
+            if getattr(attention, key) not in (None, False)
         ]
         return found
     heads = attention.heads
@@ -277,7 +287,7 @@ def _blocks(model: ModelSection) -> list[str]:
             found.append(f"model.dense_layers: found {dense} without experts; allowed: all {model.layers} layers")
     if experts is None and model.experts_every != 1:
         found.append(f"model.experts_every: found {model.experts_every} without experts; allowed: 1")
-    if model.ffn is None and (dense or experts is None or model.experts_every > 1):
+    if model.pattern is None and model.ffn is None and (dense or experts is None or model.experts_every > 1):
         found.append("model.ffn: missing; it is required with dense layers")
     return found
 

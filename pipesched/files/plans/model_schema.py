@@ -13,9 +13,11 @@ from pipesched.files.fields.field import field, list_of, one_or_list, or_list, w
 from pipesched.files.fields.section import Section
 from pipesched.files.plans.features.catalogue import with_features
 from pipesched.files.plans.fields import ShareField
-from pipesched.layers.derived.shape import PRECISIONS, Loss, Sharding
+from pipesched.layers.derived.mixer_kinds import KINDS
+from pipesched.layers.derived.shape import LETTERS, PRECISIONS, Loss, Sharding
 from pipesched.layers.recompute_rule import FULL, MODULES
 
+_PARTS = ", ".join(f"{letter} {name}" for letter, name in LETTERS.items())
 _A_MODE = f"full, selective, or some of {', '.join(MODULES)} joined by +"
 
 
@@ -51,6 +53,12 @@ class AttentionSection(Section):
     key_size: field_types.Count | None = Field(None, description="numbers of a key from the latent, without position")
     rope_size: field_types.Count | None = Field(None, description="numbers of a key with the position")
     value_size: field_types.Count | None = Field(None, description="numbers of a value")
+    gated: field_types.YesOrNo = Field(
+        False, description="a product of the input multiplies what attention gives (Qwen3-Next); default false"
+    )
+    normalized: field_types.YesOrNo = Field(
+        False, description="queries and keys of each head are normalized, and counted so; default false"
+    )
     window: field_types.Count | None = Field(
         None, description="tokens, the last ones, that a token attends to, itself among them; default: all before it"
     )
@@ -61,6 +69,44 @@ class AttentionSection(Section):
         None,
         description="layers in which a token attends to all before it, in spite of window or chunk: one in so many, "
         "the last of each, or a list of layers numbered from 0; default: none",
+    )
+
+
+class MixerSection(Section):
+    """A mixer of tokens, in some layers in place of attention: state spaces, or linear attention."""
+
+    required = ("kind", "heads", "key_size")
+
+    kind: Annotated[str, field_types.one_of(*KINDS)] | None = Field(
+        None,
+        description="mamba1, mamba2 (state spaces), gated_delta (gated delta net), kimi_delta (Kimi's delta attention) "
+        "or lightning (lightning attention)",
+    )
+    heads: field_types.Count | None = Field(None, description="heads of values; of mamba1 channels")
+    key_heads: field_types.Count | None = Field(
+        None, description="heads of keys and queries, of mamba2 groups of B and C; default: as many as heads"
+    )
+    key_size: field_types.Count | None = Field(None, description="numbers of a key, of Mamba those of a state")
+    value_size: field_types.Count | None = Field(
+        None, description="numbers of a value; default those of a key, of mamba1 one"
+    )
+    convolution: field_types.Natural = Field(4, description="tokens that the short convolution reaches; default 4")
+    chunk: field_types.Count | None = Field(
+        None, description="tokens of a chunk of the scan; default: mamba2 128, delta 64, lightning 256"
+    )
+    rank: field_types.Count | None = Field(
+        None, description="of mamba1's steps, required there, and of kimi_delta's gates, default value_size"
+    )
+    normalized: field_types.YesOrNo = Field(
+        True, description="of mamba2 what the last product reads, of mamba1 steps, B and C are normalized; default true"
+    )
+    attention_layers: Annotated[int | list[int], _FULL_LAYERS] | None = Field(
+        None,
+        description="layers with attention in the mixer's place: one in so many, the last of each, or a list of layers "
+        "numbered from 0; default: none",
+    )
+    parallel: field_types.YesOrNo = Field(
+        False, description="all layers have both, side by side, and add their results (Falcon-H1); default false"
     )
 
 
@@ -76,6 +122,13 @@ class ExpertsSection(Section):
     groups: field_types.Count = Field(1, description="groups of consecutive experts; default 1")
     groups_per_token: field_types.Count = Field(
         1, description="groups that a token's experts are in, to reach fewer nodes; default 1"
+    )
+    latent: field_types.Count | None = Field(
+        None, description="numbers of a token that experts work on (Nemotron 3 Super); default: the hidden size"
+    )
+    biased: field_types.YesOrNo = Field(True, description="the router has a bias for each expert; default true")
+    shared_gate: field_types.YesOrNo = Field(
+        False, description="a product with one column weighs the shared experts; default false"
     )
 
 
@@ -104,6 +157,12 @@ class ModelKeys(Section):
     hidden: field_types.Count | None = Field(None, description="hidden size")
     vocabulary: field_types.Count | None = Field(None, description="tokens of the vocabulary")
     attention: AttentionSection | None = None
+    mixer: MixerSection | None = None
+    pattern: field_types.Text | None = Field(
+        None,
+        description=f"a letter for each layer that has one part alone ({_PARTS}), as in Megatron's "
+        "--hybrid-layer-pattern; default: each layer has attention or a mixer, and a block",
+    )
     ffn: field_types.Count | None = Field(None, description="width of the feed-forward block of a dense layer")
     gated: field_types.YesOrNo = Field(True, description="two projections up and one down (SwiGLU), not one of each")
     dense_layers: field_types.Natural | None = Field(
@@ -195,6 +254,10 @@ class HardwareSection(Section):
     )
     attention_tflops: field_types.PlainNumber | None = Field(
         None, description="the same of attention; default sustained_tflops"
+    )
+    scan_tflops: field_types.PlainNumber | None = Field(
+        None,
+        description="the same of the scans of a mixer; default 43 % of attention_tflops, as of Mamba 2 on an H100",
     )
     multiprocessors: field_types.Natural = Field(
         0, description="of a device, which run tiles of products in waves; default 0, products of all sizes at one rate"

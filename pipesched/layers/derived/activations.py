@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from pipesched.layers.derived.exchange import hidden_bytes
 from pipesched.layers.derived.operations import head_sizes, stage_tokens, tokens_of
-from pipesched.layers.derived.shape import Attention, LatentAttention, Loss, Parallel, Shape, Training
+from pipesched.layers.derived.shape import Attention, LatentAttention, LayerKind, Loss, Parallel, Shape, Training
 
 _LOGIT = 4  # bytes: logits and router probabilities are kept in 32 bits
 
@@ -39,30 +39,37 @@ class Activation:
 
 
 def layer_activation(
-    shape: Shape, training: Training, parallel: Parallel, moe: bool, name: str = "layer"
+    shape: Shape, training: Training, parallel: Parallel, kind: LayerKind, name: str = "layer"
 ) -> Activation:
-    """Return the activation of one micro-batch in a transformer layer of this name.
-
-    With `moe` its feed-forward block has experts.
-    """
+    """Return the activation of one micro-batch in a layer of this kind and name."""
     size, own, h = training.precision.number, tokens_of(training, parallel), shape.hidden
     first, up, down = (_input_bytes(training, name, product) for product in ("linear_qkv", "linear_fc1", "linear_fc2"))
     whole = own if parallel.sequence else stage_tokens(training, parallel)
     heads, _, _ = head_sizes(shape)
     # The output of the softmax; with dropout a mask of a byte a number, and its output.
     a_score = 0 if training.flash else (2 * size + 1 if training.dropout else size) * heads * training.sequence
-    normalized = whole * h * (first + up)  # inputs of the projections of attention and of the feed-forward block
+    a_score *= kind.attends
+    # Inputs of the projections of attention (or a mixer) and of the feed-forward block.
+    normalized = whole * h * (first * (kind.attends or kind.mixes) + up * kind.block)
     # Inputs of normalizations, and masks of dropout; where they are not fused, inside them also a copy in 32 bits.
-    inputs = whole * 2 * h * (size + (1 if training.dropout else 0))
-    normalized += 0 if training.fused_norms else whole * 2 * h * 4
+    inputs = whole * kind.parts * h * (size + (1 if training.dropout else 0))
+    normalized += 0 if training.fused_norms else whole * kind.parts * h * 4
     modules = {"core_attn": own * a_score, "layernorm": normalized}
-    if isinstance(shape.attention, LatentAttention):
-        modules["mla_up_proj"] = own * size * _assembled(shape.attention)
-    if moe and shape.experts is not None:
+    mixed = Fraction(0)
+    if kind.attends:
+        mixed += size * _attention_numbers(shape, training)
+        if isinstance(shape.attention, LatentAttention):
+            modules["mla_up_proj"] = own * size * _assembled(shape.attention)
+    if kind.mixes and shape.mixing is not None:
+        mixer = shape.mixing.mixer
+        mixed += size * mixer.kept + min(training.precision.operand, Fraction(size)) * mixer.output
+    block = Fraction(0)
+    if kind.moe and shape.experts is not None:
         experts = shape.experts
         inside = _feed_forward(shape, experts.ffn, training, down)
         # Of each expert used its input, what it keeps, and its output; the router's probabilities.
-        block = experts.per_token * (h * up + inside + h * size)
+        width = experts.latent or h
+        block = experts.per_token * (width * up + inside + width * size) + (2 * size * (experts.latent or 0))
         shared = experts.shared * inside
         modules |= {
             "moe_act": own * experts.per_token * experts.ffn * down,
@@ -71,10 +78,10 @@ def layer_activation(
         if shared:
             modules["shared_experts"] = own * shared
         block += shared + _LOGIT * experts.number
-    else:
+    elif kind.block:
         block = _feed_forward(shape, shape.ffn, training, down)
         modules["mlp"] = own * block
-    total = inputs + normalized + own * (size * _attention_numbers(shape, training) + block + a_score)
+    total = inputs + normalized + own * (mixed + block + a_score)
     layer_input = whole * h * size
     return Activation(total, own * a_score, layer_input, {name: kept for name, kept in modules.items() if kept})
 
@@ -106,7 +113,7 @@ def loss_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction
 def mtp_activation(shape: Shape, training: Training, parallel: Parallel) -> Activation:
     """Return the activation of a multi-token prediction layer: a layer, two normalized states and their projection, a
     head."""
-    layer = layer_activation(shape, training, parallel, shape.experts is not None, "mtp")
+    layer = layer_activation(shape, training, parallel, LayerKind(shape.experts is not None), "mtp")
     head = head_activation(shape, training, parallel)
     total = layer.total + head.total + 4 * hidden_bytes(shape, training, parallel)
     return Activation(total, layer.scores, layer.layer_input, layer.modules)
@@ -128,7 +135,10 @@ def _attention_numbers(shape: Shape, training: Training) -> Fraction:
     attention, narrow = shape.attention, Fraction(training.precision.operand, training.precision.number)
     last = min(narrow, Fraction(1))  # the output projection's input
     if isinstance(attention, Attention):
-        return attention.head_size * ((1 + last) * attention.heads + 2 * attention.kv_heads)
+        gate = 2 * attention.heads if attention.gated else 0  # it, and what it multiplies
+        normalized = attention.heads + attention.kv_heads if attention.normalized else 0
+        own = (1 + last) * attention.heads + 2 * attention.kv_heads + gate + normalized
+        return attention.head_size * own
     latents = 2 * (attention.query_rank or 0) + 2 * attention.kv_rank + attention.rope_size
     return latents + _assembled(attention) + last * attention.heads * attention.value_size
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipesched.layers.derived.kernels import SCAN_SHARE
 from pipesched.layers.derived.parameters import active_parameters, total_parameters
 from pipesched.layers.derived.shape import Hardware, Parallel, Shape, Sharding, Training
 from pipesched.problem.formatting import plain
@@ -18,7 +19,8 @@ def assumptions(shape: Shape, training: Training, parallel: Parallel, hardware: 
             f"lora: adapters of rank {training.lora.rank} of {', '.join(training.lora.modules)} train alone, and "
             "tensor parallel devices share them; of all else weights alone, and all of the activation"
         )
-    return (*_model(shape), *of_training, *computation, *communication, *_memory(training, parallel))
+    scan = [] if shape.mixing is None else _scan(hardware, parallel)
+    return (*_model(shape), *of_training, *computation, *scan, *communication, *_memory(training, parallel))
 
 
 def _model(shape: Shape) -> list[str]:
@@ -35,7 +37,27 @@ def _model(shape: Shape) -> list[str]:
         near, number = shape.window, sum(number for kind, number in shape.runs if kind.windowed)
         where = f"its own chunk of {near.tokens} tokens" if near.chunked else f"a window of {near.tokens} tokens"
         found.append(f"model: in {number} of {shape.layers} layers a token attends to {where}")
+    if shape.mixing is not None:
+        number, mixer = sum(number for kind, number in shape.runs if kind.mixes), shape.mixing.mixer
+        more = ", and attention" if shape.mixing.both else ""
+        found.append(f"model: {number} of {shape.layers} layers have {mixer.name}{more}")
     return found
+
+
+def _scan(hardware: Hardware, parallel: Parallel) -> list[str]:
+    """Return the assumptions on the mixers of a model that has some."""
+    rate = _tera(hardware.scan_flops or SCAN_SHARE * (hardware.attention_flops or hardware.flops))
+    whose = (
+        "given"
+        if hardware.scan_flops
+        else f"{plain(100 * SCAN_SHARE)} % of attention's, as measured of Mamba 2's forward on an H100 and of no other "
+        "scan or device (hardware.scan_tflops)"
+    )
+    exchanged = "; context parallel devices exchange the sequence for heads, not hidden" if parallel.context > 1 else ""
+    return [
+        f"computation: scans {rate} TFLOP/s, {whose}; what their kernels move is counted from their code, not measured"
+        f"{exchanged}"
+    ]
 
 
 def _computation(training: Training, hardware: Hardware) -> list[str]:

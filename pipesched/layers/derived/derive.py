@@ -22,7 +22,7 @@ from pipesched.layers.derived.adapters import (
     adapter_products,
 )
 from pipesched.layers.derived.assumptions import assumptions
-from pipesched.layers.derived.exchange import at_once, expert_seconds, hidden_bytes, tensor_bytes
+from pipesched.layers.derived.exchange import at_once, expert_seconds, hidden_bytes, mixer_bytes, tensor_bytes
 from pipesched.layers.derived.kernels import (
     TRAFFIC,
     attention_seconds,
@@ -31,6 +31,7 @@ from pipesched.layers.derived.kernels import (
     module_seconds,
     products_seconds,
     ring_seconds,
+    scan_seconds,
 )
 from pipesched.layers.derived.model_operations import model_operations
 from pipesched.layers.derived.operations import (
@@ -85,10 +86,9 @@ class Derived:
 class _Kind(NamedTuple):
     """A type of layer, of which a model has `number`: its matrix products, parameters, activations, and memory traffic.
 
-    It reads `inputs` hidden states and moves `traffic` bytes in the forward besides products. `attends`: it has
-    attention, `windowed` to near tokens alone; `moe`: it has experts. `adapters` are the parameters of its LoRA
-    adapters. `converted` are the bytes moved in each direction to keep the activation function's input in another
-    format.
+    It reads `inputs` hidden states and moves `traffic` bytes in the forward besides products. `layer` is what the layer
+    has; None for the head. `adapters` are the parameters of its LoRA adapters. `converted` are the bytes moved in each
+    direction to keep the activation function's input in another format.
     """
 
     name: str
@@ -97,9 +97,7 @@ class _Kind(NamedTuple):
     traffic: float
     parameters: Parameters
     activation: Activation
-    attends: bool = True
-    moe: bool = False
-    windowed: bool = False
+    layer: LayerKind | None = None
     inputs: int = 1
     adapters: Parameters = NO_PARAMETERS
     converted: float = 0.0
@@ -150,9 +148,9 @@ def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardw
 
 def _kinds(shape: Shape, training: Training, parallel: Parallel) -> list[_Kind]:
     def of(kind: LayerKind) -> tuple[Sequence[Product], float, Parameters, Activation]:
-        where = shape, training, parallel, kind.moe
+        where = shape, training, parallel, kind
         activation = layer_activation(*where, shape.name_of(kind))
-        return layer_products(*where), layer_traffic(*where), layer_parameters(shape, kind.moe), activation
+        return layer_products(*where), layer_traffic(*where), layer_parameters(shape, kind), activation
 
     vocabulary = Parameters(vocabulary_parameters(shape), 0, 0)
     logits = float(tokens_of(training, parallel)) * shape.vocabulary * TRAFFIC.logits
@@ -160,30 +158,28 @@ def _kinds(shape: Shape, training: Training, parallel: Parallel) -> list[_Kind]:
     runs = shape.runs
     layers = {kind: of(kind) for kind in {kind for kind, _ in runs}}
     for kind, number in runs:
-        converted = converted_bytes(shape, training, parallel, kind.moe)
-        name, (moe, windowed) = shape.name_of(kind), kind
-        found.append(_Kind(name, number, *layers[kind], moe=moe, windowed=windowed, converted=converted))
+        converted = converted_bytes(shape, training, parallel, kind)
+        found.append(_Kind(shape.name_of(kind), number, *layers[kind], kind, converted=converted))
     if shape.mtp_layers:
-        moe = shape.experts is not None
-        _, traffic, _, _ = of(LayerKind(moe))
+        own = LayerKind(shape.experts is not None)
         activation = mtp_activation(shape, training, parallel)
         found.append(
-            _Kind("mtp", shape.mtp_layers, mtp_products(shape, training, parallel), traffic + logits,
-                  mtp_parameters(shape), activation, moe=moe, inputs=2,
-                  converted=converted_bytes(shape, training, parallel, moe))
+            _Kind("mtp", shape.mtp_layers, mtp_products(shape, training, parallel),
+                  layer_traffic(shape, training, parallel, own) + logits, mtp_parameters(shape), activation, own,
+                  inputs=2, converted=converted_bytes(shape, training, parallel, own))
         )  # fmt: skip
     head = head_activation(shape, training, parallel)
     products = head_products(shape, training, parallel)
-    found.append(_Kind("head", 1, products, logits, vocabulary._replace(norms=shape.hidden), head, attends=False))
+    found.append(_Kind("head", 1, products, logits, vocabulary._replace(norms=shape.hidden), head))
     return [_with_adapters(kind, shape, training) for kind in found]
 
 
 def _with_adapters(kind: _Kind, shape: Shape, training: Training) -> _Kind:
     """Return the type of layer with the parameters and activations of its LoRA adapters added."""
-    if training.lora is None or training.is_named(kind.name) or not kind.attends:
+    if training.lora is None or training.is_named(kind.name) or kind.layer is None:
         return kind
     lora, activation = training.lora, kind.activation
-    whole = layer_products(shape, training, Parallel(), kind.moe)
+    whole = layer_products(shape, training, Parallel(), kind.layer)
     kept = adapter_numbers(lora, kind.products) * training.precision.number
     return kind._replace(
         adapters=adapter_parameters(lora, whole), activation=replace(activation, total=activation.total + kept)
@@ -208,19 +204,22 @@ class _Rates:
             own = adapter_products(self.training.lora, kind.products)
             there, back, to_weight = products_seconds(own, self.training, self.parallel, self.hardware)
             forward, to_input = forward + there, to_input + back
-        attention = back = 0.0
-        if kind.attends:
-            attention, back = attention_seconds(self.shape, self.training, self.parallel, self.hardware, kind.windowed)
+        where = self.shape, self.training, self.parallel, self.hardware
+        attention = back = ring = ring_back = scan = scan_back = 0.0
+        layer, moe = kind.layer, kind.layer is not None and kind.layer.moe
+        if layer is not None and layer.attends:
+            attention, back = attention_seconds(*where, layer.windowed)
+            ring, ring_back = ring_seconds(*where, attention, False), ring_seconds(*where, back, True)
+        if layer is not None and layer.mixes:
+            scan, scan_back = scan_seconds(*where)
         moved = converted = 0.0
         if self.hardware.memory_rate:
             moved, converted = (each / self.hardware.memory_rate for each in (kind.traffic, kind.converted))
         exchanged = self._exchanged(kind)
-        where = self.shape, self.training, self.parallel, self.hardware
-        forward += attention + moved + converted + (ring_seconds(*where, attention, False) if kind.attends else 0.0)
-        to_input += back + TRAFFIC.back * moved + converted
-        to_input += ring_seconds(*where, back, True) if kind.attends else 0.0
-        launch = (self.hardware.moe_launch if kind.moe else self.hardware.dense_launch) if kind.attends else 0.0
-        wait = self.hardware.moe_wait if kind.moe else 0.0
+        forward += attention + moved + converted + ring + scan
+        to_input += back + TRAFFIC.back * moved + converted + ring_back + scan_back
+        launch = 0.0 if layer is None else self._launch(layer)
+        wait = self.hardware.moe_wait if moe else 0.0
         forward = max(forward, launch) + exchanged + wait
         to_input = max(to_input, _BACK_LAUNCH * launch - to_weight) + exchanged + wait
         if self.hardware.data:
@@ -252,17 +251,27 @@ class _Rates:
             attention_backward=_ms(back) / _ms(whole) if whole else Fraction(0),
         )
 
+    def _launch(self, layer: LayerKind) -> float:
+        """Return the least seconds of a layer's forward; of a layer that is one of its two parts half as many."""
+        whole = self.hardware.moe_launch if layer.moe else self.hardware.dense_launch
+        return whole * layer.parts / 2
+
     def _exchanged(self, kind: _Kind) -> float:
-        """Return the seconds of tensor and expert parallel exchange in each direction, without the part hidden by
-        computation."""
-        if not kind.attends:
+        """Return the seconds of exchange in each direction inside a layer, without the part of tensor and expert
+        parallel exchange that computation hides.
+
+        What a mixer exchanges of the sequence is not hidden.
+        """
+        layer, taken, shown = kind.layer, 0.0, 0.0
+        if layer is None:
             return 0.0
-        taken = 0.0
         if self.hardware.tensor is not None:
-            taken += float(tensor_bytes(self.shape, self.training, self.parallel, kind.moe)) / self.hardware.tensor
-        if kind.moe:
+            taken += float(tensor_bytes(self.shape, self.training, self.parallel, layer)) / self.hardware.tensor
+        if layer.moe:
             taken += expert_seconds(self.shape, self.training, self.parallel, self.hardware)
-        return taken * (1 - self.hardware.hidden)
+        if layer.mixes and self.hardware.context is not None:
+            shown = float(mixer_bytes(self.shape, self.training, self.parallel)) / self.hardware.context
+        return taken * (1 - self.hardware.hidden) + shown
 
     def _modes(self, kind: _Kind, forward: float) -> list[RecomputeMode]:
         """Return the recomputation modes of a layer: the whole layer, stored attention scores, and modules that are
@@ -277,8 +286,8 @@ class _Rates:
                 keeps = Fraction(kind.inputs) * activation.layer_input / activation.total
                 again = forward - (self._last(kind) if self.training.early_stop else 0.0)
                 found.append(RecomputeMode(name, _ms(again), min(Fraction(1), keeps)))
-            elif has := [one for one in modules if one in activation.modules]:
-                again = sum(self._again(one, kind.windowed) for one in has)
+            elif (has := [one for one in modules if one in activation.modules]) and kind.layer is not None:
+                again = sum(self._again(one, kind.layer) for one in has)
                 saved = sum((activation.modules[one] for one in has), Fraction(0))
                 # A layer that has some of the modules alone recomputes these.
                 own = name if len(has) == len(modules) else "+".join(has)
@@ -292,19 +301,16 @@ class _Rates:
 
         The results of experts are multiplied with the router's probabilities, which a backward reads.
         """
-        if kind.moe:
+        if kind.layer is None or kind.layer.moe:
             return 0.0
-        last = layer_products(self.shape, self.training, self.parallel, False)[-1:]
+        last = layer_products(self.shape, self.training, self.parallel, kind.layer)[-1:]
         exchanged = self._exchanged(kind) / _EXCHANGES
         return products_seconds(last, self.training, self.parallel, self.hardware)[0] + exchanged
 
-    def _again(self, module: str, windowed: bool) -> float:
-        """Return the seconds of recomputing a module of a layer; those of `moe` include the exchange of tokens.
-
-        `windowed`: the layer attends to near tokens alone.
-        """
+    def _again(self, module: str, layer: LayerKind) -> float:
+        """Return the seconds of recomputing a module of a layer; those of `moe` include the exchange of tokens."""
         where = self.shape, self.training, self.parallel, self.hardware
-        return module_seconds(*where, module, windowed) + (expert_seconds(*where) if module == "moe" else 0.0)
+        return module_seconds(*where, module, layer) + (expert_seconds(*where) if module == "moe" else 0.0)
 
     def _sent(self, name: str, parameters: Parameters, adapters: Parameters) -> Exchanged:
         """Return the bytes exchanged for a layer's own parameters and for its adapters'."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from pipesched.layers.derived.operations import head_sizes, stage_tokens, tokens_of
-from pipesched.layers.derived.shape import Attention, Hardware, Parallel, Shape, Training
+from pipesched.layers.derived.shape import Attention, Hardware, LayerKind, Parallel, Shape, Training
 
 # Computation takes 18.9 % longer while something is exchanged: the mean over four kinds of GPUs (arXiv 2507.03114).
 SLOWER = 0.189
@@ -22,15 +22,15 @@ def hidden_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fracti
     return stage_tokens(training, parallel) / parallel.tensor * shape.hidden * training.precision.number
 
 
-def tensor_bytes(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> Fraction:
+def tensor_bytes(shape: Shape, training: Training, parallel: Parallel, kind: LayerKind) -> Fraction:
     """Return the bytes that a device sends for tensor parallelism in a layer's forward, and again in its backward.
 
-    Each of attention and the feed-forward block has an all-gather and a reduce-scatter of the hidden state (arXiv
-    2205.05198, section 4.2.2), each of which sends all but a device's own part; without sequence parallelism an
-    all-reduce, which sends as much. Experts are whole, and get a device's own part of the tokens (arXiv 2504.14960): a
-    block of experts has these exchanges for shared ones alone. `moe`: the layer has experts.
+    Each of attention (or a mixer) and the feed-forward block has an all-gather and a reduce-scatter of the hidden state
+    (arXiv 2205.05198, section 4.2.2), each of which sends all but a device's own part; without sequence parallelism an
+    all-reduce, which sends as much. Experts are whole, and get a device's own part of the tokens (arXiv 2504.14960):
+    a block of experts has these exchanges for shared ones alone.
     """
-    blocks = 1 if moe and not (shape.experts and shape.experts.shared) else 2
+    blocks = kind.parts - (1 if kind.moe and not (shape.experts and shape.experts.shared) else 0)
     return 2 * blocks * (parallel.tensor - 1) * hidden_bytes(shape, training, parallel)
 
 
@@ -49,6 +49,17 @@ def context_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fract
     return sent * training.precision.number
 
 
+def mixer_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
+    """Return the bytes that a device sends for context parallelism of a layer's mixer, in each direction.
+
+    By two all-to-alls each device gets the whole sequence of its part of the heads, and gives back the results.
+    """
+    if shape.mixing is None or parallel.context == 1:
+        return Fraction(0)
+    mixer, others = shape.mixing.mixer, Fraction(parallel.context - 1, parallel.context)
+    return tokens_of(training, parallel) * (mixer.sent + mixer.output) * others * training.precision.number
+
+
 def expert_seconds(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> float:
     """Return the seconds of dispatch and combine of a layer with experts, in each direction.
 
@@ -65,7 +76,8 @@ def expert_seconds(shape: Shape, training: Training, parallel: Parallel, hardwar
         return reached * (1 - 1 / parts)
 
     # The combine is in 16 bits; a dispatch in the format of products.
-    size = float(hidden_bytes(shape, training, parallel)) * 2
+    width = Fraction(experts.latent or shape.hidden, shape.hidden)
+    size = float(hidden_bytes(shape, training, parallel) * width) * 2
     if hardware.node is None or hardware.expert_in_node is None:
         return experts.per_token * (1 - 1 / devices) * size / hardware.expert
     size *= float(1 + training.precision.operand / training.precision.number) / 2

@@ -10,12 +10,22 @@ from pipesched.layers.derived.exchange import at_once, context_bytes
 from pipesched.layers.derived.operations import (
     Product,
     attention_operations,
+    block_products,
     head_sizes,
     layer_products,
     stage_tokens,
     tokens_of,
 )
-from pipesched.layers.derived.shape import Attention, Hardware, LatentAttention, Parallel, Shape, Sharding, Training
+from pipesched.layers.derived.shape import (
+    Attention,
+    Hardware,
+    LatentAttention,
+    LayerKind,
+    Parallel,
+    Shape,
+    Sharding,
+    Training,
+)
 
 
 class TileParams(NamedTuple):
@@ -125,33 +135,46 @@ class TrafficParams(NamedTuple):
 TRAFFIC = TrafficParams()
 
 
-def layer_traffic(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> float:
-    """Return the bytes of memory traffic in the forward of a transformer layer, except that of products.
-
-    `moe`: the layer has experts. Matrix products are counted by their operations.
-    """
+def layer_traffic(shape: Shape, training: Training, parallel: Parallel, kind: LayerKind) -> float:
+    """Return the bytes of memory traffic in the forward of a layer of this kind, except that of products."""
     size, own = training.precision.number, float(tokens_of(training, parallel))
     tokens = float(stage_tokens(training, parallel))
     between = float(training.sequence * training.microbatch_size) / parallel.token_split
-    heads, key, value = head_sizes(shape)
     norm = TRAFFIC.norm if training.fused_norms else TRAFFIC.eager_norm
-    moved = between * 2 * (norm + TRAFFIC.residual) * shape.hidden + own * TRAFFIC.rotary * heads * 2 * key
-    if isinstance(shape.attention, LatentAttention):
-        moved += own * 4 * heads * (key + value)  # assembled from two parts each
-    if not training.flash:
-        moved += own * training.sequence * heads * TRAFFIC.softmax
-        moved += own * training.sequence * heads * 2 if training.dropout else 0
-    moved += own * 2 * heads * key
+    moved = between * kind.parts * (norm + TRAFFIC.residual) * shape.hidden
+    if kind.attends:
+        moved += _attention_moved(shape, training, own)
+    if kind.mixes and shape.mixing is not None:
+        moved += own * float(shape.mixing.mixer.moved)
+    # Of attention's products, or a mixer's.
+    operands = tokens * shape.hidden if kind.attends or kind.mixes else 0.0
+    if not kind.block:
+        return moved * size + operands * TRAFFIC.casts(training)
     wide = TRAFFIC.activation(shape, training)
-    operands = tokens * shape.hidden  # of attention's products
-    if moe and shape.experts is not None:
+    if kind.moe and shape.experts is not None:
         experts, fused = shape.experts, training.fused_experts
-        moved += own * experts.per_token * ((0 if fused else wide) * experts.ffn + TRAFFIC.permuted * shape.hidden)
+        permuted = TRAFFIC.permuted * (experts.latent or shape.hidden)
+        moved += own * experts.per_token * ((0 if fused else wide) * experts.ffn + permuted)
         moved += own * experts.shared * wide * experts.ffn
         operands += own * shape.hidden
     else:
         moved += own * wide * shape.ffn
-    return moved * size + operands * TRAFFIC.casts(training) + _block_casts(shape, training, parallel, moe)
+    return moved * size + operands * TRAFFIC.casts(training) + _block_casts(shape, training, parallel, kind.moe)
+
+
+def _attention_moved(shape: Shape, training: Training, own: float) -> float:
+    """Return the numbers that attention moves between its products, with `own` tokens."""
+    heads, key, value = head_sizes(shape)
+    moved = own * TRAFFIC.rotary * heads * 2 * key
+    if isinstance(shape.attention, LatentAttention):
+        moved += own * 4 * heads * (key + value)  # assembled from two parts each
+    else:
+        moved += own * 3 * heads * value if shape.attention.gated else 0
+        moved += own * TRAFFIC.norm * (heads + shape.attention.kv_heads) * key if shape.attention.normalized else 0
+    if not training.flash:
+        moved += own * training.sequence * heads * TRAFFIC.softmax
+        moved += own * training.sequence * heads * 2 if training.dropout else 0
+    return moved + own * 2 * heads * key
 
 
 def _block_casts(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> float:
@@ -164,21 +187,20 @@ def _block_casts(shape: Shape, training: Training, parallel: Parallel, moe: bool
     own, casts = float(tokens_of(training, parallel)), TRAFFIC.casts(training)
     if not casts or not moe or shape.experts is None:
         return own * (shape.hidden + shape.ffn) * casts
-    routed = own * shape.experts.per_token
+    routed, width = own * shape.experts.per_token, shape.experts.latent or shape.hidden
     if training.fused_experts:
-        return routed * shape.hidden * casts
-    return routed * (shape.hidden + shape.experts.ffn) * TRAFFIC.grouped
+        return routed * width * casts
+    return routed * (width + shape.experts.ffn) * TRAFFIC.grouped
 
 
-def converted_bytes(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> float:
+def converted_bytes(shape: Shape, training: Training, parallel: Parallel, kind: LayerKind) -> float:
     """Return the bytes that a layer moves in each direction to keep the activation function's input in another format.
 
     A forward reads it and writes what is kept, a backward reads this and writes it as it was (`fused_bias_swiglu.py` of
-    Megatron-Core); where experts' products have the function in their kernels these do both. `moe`: the layer has
-    experts.
+    Megatron-Core); where experts' products have the function in their kernels these do both.
     """
-    width = shape.ffn
-    if moe and shape.experts is not None:
+    width = shape.ffn if kind.block else 0
+    if kind.moe and shape.experts is not None:
         own = 0 if training.fused_experts else shape.experts.per_token
         width = (own + shape.experts.shared) * shape.experts.ffn
     return _kept_bytes(width, shape, training, parallel)
@@ -237,6 +259,38 @@ def attention_seconds(
     return forward, forward * (FLASH_BACKWARD if training.flash else ATTENTION_BACKWARD)
 
 
+# Operations that an H100 does in products of 16 bits while it does one outside them (its data sheet: 989 and 67
+# TFLOP/s).
+_ELEMENTWISE = 15
+# The share of attention's rate that scans reach, where theirs is not given. Mamba 2's own kernels on an H100 take 77 to
+# 79 ns a token with 128 heads of 64 and states of 128, in sequences of 8,192 and 16,384 (measured in vLLM's pull
+# request 27299); 41 of them are what they move, as it is counted here, and the operations would take 16 at attention's
+# rate.
+SCAN_SHARE = 0.43
+
+
+def scan_seconds(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> tuple[float, float]:
+    """Return the seconds of the scan of one layer's mixer, forward and backward; 0 without one.
+
+    Operations at `scan_flops`, else a share of attention's rate, with exponentials as in attention; what goes along the
+    sequence
+    runs in waves of the state's tiles, of which small micro-batches have fewer than there are multiprocessors.
+    """
+    if shape.mixing is None:
+        return 0.0, 0.0
+    mixer, own = shape.mixing.mixer, float(tokens_of(training, parallel))
+    scan, rate = mixer.scan, hardware.scan_flops or SCAN_SHARE * (hardware.attention_flops or hardware.flops)
+    work = float(scan.operations + _ELEMENTWISE * scan.elementwise) + 4 * FLASH.exponential * float(scan.exponentials)
+    if scan.chains and hardware.multiprocessors:
+        chains = scan.chains * training.microbatch_size / (parallel.tensor * parallel.context)
+        waves = hardware.multiprocessors * ceil(chains / hardware.multiprocessors) / chains
+        work += float(scan.chained) * (waves - 1)
+    counted = scan.operations + scan.elementwise
+    again = float((scan.repeated + scan.elementwise) / counted) if counted else 0.0
+    forward = own * work / rate
+    return forward, forward * (2 + again)
+
+
 def ring_seconds(
     shape: Shape, training: Training, parallel: Parallel, hardware: Hardware, attention: float, back: bool
 ) -> float:
@@ -279,39 +333,42 @@ def _attended(rows: float, heads: float, multiprocessors: int) -> float:
 
 
 def module_seconds(
-    shape: Shape, training: Training, parallel: Parallel, hardware: Hardware, module: str, windowed: bool = False
+    shape: Shape, training: Training, parallel: Parallel, hardware: Hardware, module: str, kind: LayerKind
 ) -> float:
-    """Return the seconds of a module's forward, as its recomputation runs it; `module` is Megatron's name.
+    """Return the seconds of a module's forward in a layer of this kind, as its recomputation runs it.
 
-    `windowed`: the layer's attention is to near tokens alone.
+    `module` is Megatron's name.
     """
     own, size, rate = float(tokens_of(training, parallel)), training.precision.number, hardware.memory_rate
     moe = module not in ("mlp",) and shape.experts is not None
-    products = layer_products(shape, training, parallel, moe)
-    first = len(products) - (2 if not moe else 5 if shape.experts and shape.experts.shared else 3)
-    wide, converted = TRAFFIC.activation(shape, training), converted_bytes(shape, training, parallel, moe) / size
+    block = block_products(shape, training, parallel, moe)
+    wide, converted = (
+        TRAFFIC.activation(shape, training),
+        converted_bytes(shape, training, parallel, LayerKind(moe)) / size,
+    )
     converted += _block_casts(shape, training, parallel, moe) / size
     moved, run = 0.0, list[Product]()
     match module:
         case "core_attn":
             heads = head_sizes(shape)[0]
             moved = 0 if training.flash else own * training.sequence * heads * TRAFFIC.softmax * size
-            forward = attention_seconds(shape, training, parallel, hardware, windowed)[0]
+            forward = attention_seconds(shape, training, parallel, hardware, kind.windowed)[0]
             return forward + (moved / rate if rate else 0)
         case "layernorm":
             norm = TRAFFIC.norm if training.fused_norms else TRAFFIC.eager_norm
-            moved = 2 * norm * float(training.sequence * training.microbatch_size) / parallel.token_split * shape.hidden
+            tokens = float(training.sequence * training.microbatch_size) / parallel.token_split
+            moved = kind.parts * norm * tokens * shape.hidden
         case "mla_up_proj":
-            run = products[first - 3 : first - 1]
+            run = layer_products(shape, training, parallel, kind._replace(block=False))[-3:-1]
         case "mlp":
-            run, moved = products[first:], own * wide * shape.ffn + converted
+            run, moved = block, own * wide * shape.ffn + converted
         case "moe" if shape.experts is not None:
-            run = products[first:]
-            moved = own * shape.experts.per_token * (wide * shape.experts.ffn + TRAFFIC.permuted * shape.hidden)
+            run, width = block, shape.experts.latent or shape.hidden
+            moved = own * shape.experts.per_token * (wide * shape.experts.ffn + TRAFFIC.permuted * width)
             moved += own * shape.experts.shared * wide * shape.experts.ffn + converted
         case "moe_act" if shape.experts is not None:
             moved = own * shape.experts.per_token * wide * shape.experts.ffn
         case "shared_experts" if shape.experts is not None:
             width = shape.experts.shared * shape.experts.ffn
-            run, moved = products[-2:], own * wide * width + _kept_bytes(width, shape, training, parallel) / size
+            run, moved = block[-2:], own * wide * width + _kept_bytes(width, shape, training, parallel) / size
     return products_seconds(run, training, parallel, hardware)[0] + (moved * size / rate if rate else 0)

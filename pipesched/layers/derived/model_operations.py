@@ -14,6 +14,7 @@ from pipesched.layers.derived.operations import (
     layer_products,
     mtp_products,
     operations_of,
+    scan_operations,
 )
 from pipesched.layers.derived.shape import Parallel, Shape, Training
 
@@ -21,12 +22,17 @@ _WHOLE = Parallel()
 
 
 class _Part(NamedTuple):
-    """So many layers of a type, by its name: matrix products of one, and operations of its attention's forward."""
+    """So many layers of a type, by its name: matrix products of one, and operations of the forward of its attention and
+    scan.
+
+    `adapted`: it may have adapters.
+    """
 
     name: str
     number: int
     products: Sequence[Product]
     attention: Fraction = Fraction(0)
+    adapted: bool = True
 
 
 def model_operations(shape: Shape, training: Training) -> Fraction:
@@ -37,8 +43,8 @@ def model_operations(shape: Shape, training: Training) -> Fraction:
     Adapters are two small products for each, with both.
     """
     total, reached = Fraction(0), not training.is_frozen("embedding")
-    for name, number, products, attention in _parts(shape, training):
-        lora = training.lora if attention and not training.is_named(name) else None
+    for name, number, products, attention, adapted in _parts(shape, training):
+        lora = training.lora if adapted and not training.is_named(name) else None
         own = operations_of(adapter_products(lora, products)) if lora else Fraction(0)
         weights = Fraction(0) if training.is_frozen(name) else operations_of(products)
         reached = reached or bool(weights or own)
@@ -55,8 +61,10 @@ def _parts(shape: Shape, training: Training) -> Iterator[_Part]:
         return attention_operations(shape, training, _WHOLE, windowed)
 
     for kind, number in shape.runs:
-        products = layer_products(shape, training, _WHOLE, kind.moe)
-        yield _Part(shape.name_of(kind), number, products, attention(kind.windowed))
+        products = layer_products(shape, training, _WHOLE, kind)
+        mixed = attention(kind.windowed) if kind.attends else Fraction(0)
+        mixed += scan_operations(shape, training, _WHOLE) if kind.mixes else 0
+        yield _Part(shape.name_of(kind), number, products, mixed)
     if shape.mtp_layers:
         yield _Part("mtp", shape.mtp_layers, mtp_products(shape, training, _WHOLE), attention(False))
-    yield _Part("head", 1, head_products(shape, training, _WHOLE))
+    yield _Part("head", 1, head_products(shape, training, _WHOLE), adapted=False)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from pipesched.layers.derived.shape import Attention, Parallel, Shape, Training
+from pipesched.layers.derived.mixer import Divided, Mixer
+from pipesched.layers.derived.shape import Attention, LayerKind, Parallel, Shape, Training
 
 
 class Product(NamedTuple):
@@ -27,22 +28,51 @@ class Product(NamedTuple):
         return 2 * self.rows * self.columns * self.inner * self.groups
 
 
-def layer_products(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> list[Product]:
-    """Return the products of a transformer layer on one device.
+def layer_products(shape: Shape, training: Training, parallel: Parallel, kind: LayerKind) -> list[Product]:
+    """Return the products of a layer of this kind on one device, those of its block last.
 
     Tensor parallelism divides columns or the inner size; experts are whole. `moe`: the layer has experts.
     """
     tokens, own = stage_tokens(training, parallel), tokens_of(training, parallel)
-    found = _attention_products(shape, parallel, tokens, own)
+    found = list[Product]()
+    if kind.mixes and shape.mixing is not None:
+        found += _mixer_products(shape.mixing.mixer, parallel, tokens, own)
+    if kind.attends:
+        found += _attention_products(shape, parallel, tokens, own)
+    return found + (block_products(shape, training, parallel, kind.moe) if kind.block else [])
+
+
+def block_products(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> list[Product]:
+    """Return the products of a feed-forward block on one device; of experts the router's first, shared ones last."""
+    tokens, own, h = stage_tokens(training, parallel), tokens_of(training, parallel), Fraction(shape.hidden)
     if not moe or shape.experts is None:
-        return found + _feed_forward(shape, tokens, Fraction(shape.ffn, parallel.tensor), 1)
+        return _feed_forward(shape, tokens, Fraction(shape.ffn, parallel.tensor), 1)
     experts = shape.experts
-    found.append(Product(own, Fraction(experts.number), Fraction(shape.hidden)))
+    found = [Product(own, Fraction(experts.number), h)]
     local = experts.number // parallel.expert
     # Every expert gets as many tokens as every other, from all devices that share the experts.
-    found += _feed_forward(shape, own * experts.per_token / local, Fraction(experts.ffn), local)
+    routed = _feed_forward(shape, own * experts.per_token / local, Fraction(experts.ffn), local)
+    if experts.latent is not None:
+        latent = Fraction(experts.latent)
+        up, down = routed
+        routed = [Product(own, latent, h), up._replace(inner=latent), down._replace(columns=latent),
+                  Product(own, h, latent)]  # fmt: skip
+    found += routed
     if experts.shared:
         found += _feed_forward(shape, tokens, Fraction(experts.shared * experts.ffn, parallel.tensor), 1)
+    return found
+
+
+def _mixer_products(mixer: Mixer, parallel: Parallel, tokens: Fraction, own: Fraction) -> list[Product]:
+    found = []
+    for one in mixer.projections:
+        inner, columns = Fraction(one.inner), Fraction(one.columns)
+        if one.divided is Divided.COLUMNS:
+            found.append(Product(tokens, columns / parallel.tensor, inner))
+        elif one.divided is Divided.INNER:
+            found.append(Product(tokens, columns, inner / parallel.tensor))
+        else:
+            found.append(Product(own, columns, inner))
     return found
 
 
@@ -51,7 +81,8 @@ def _attention_products(shape: Shape, parallel: Parallel, tokens: Fraction, own:
     heads = Fraction(attention.heads, parallel.tensor)
     if isinstance(attention, Attention):
         size, groups = attention.head_size, Fraction(attention.kv_heads, parallel.tensor)
-        whole = Product(tokens, (heads + 2 * groups) * size, h, module="linear_qkv")
+        queries = 2 * heads if attention.gated else heads
+        whole = Product(tokens, (queries + 2 * groups) * size, h, module="linear_qkv")
         return [whole, Product(tokens, h, heads * size, module="linear_proj")]
     query, rank = attention.key_size + attention.rope_size, attention.query_rank
     down = attention.kv_rank + attention.rope_size + (rank or 0)
@@ -80,6 +111,14 @@ def attention_operations(shape: Shape, training: Training, parallel: Parallel, w
     return tokens_of(training, parallel) * shape.reach(training.sequence, windowed) * heads * (key + value)
 
 
+def scan_operations(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
+    """Return the operations of a mixer's scan in a forward; 0 without a mixer."""
+    if shape.mixing is None:
+        return Fraction(0)
+    scan = shape.mixing.mixer.scan
+    return tokens_of(training, parallel) * (scan.operations + scan.elementwise)
+
+
 def head_products(shape: Shape, training: Training, parallel: Parallel) -> list[Product]:
     """Return the product of the head, the projection to the vocabulary."""
     columns = Fraction(shape.vocabulary, parallel.tensor)
@@ -91,7 +130,7 @@ def mtp_products(shape: Shape, training: Training, parallel: Parallel) -> list[P
     head."""
     h = Fraction(shape.hidden)
     return [
-        *layer_products(shape, training, parallel, shape.experts is not None),
+        *layer_products(shape, training, parallel, LayerKind(shape.experts is not None)),
         Product(tokens_of(training, parallel), h, 2 * h),
         *head_products(shape, training, parallel),
     ]

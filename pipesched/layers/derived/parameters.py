@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple
 
-from pipesched.layers.derived.shape import Attention, Parallel, Precision, Shape, Sharding
+from pipesched.layers.derived.shape import Attention, LayerKind, Parallel, Precision, Shape, Sharding
 
 
 class Parameters(NamedTuple):
@@ -27,7 +27,8 @@ def attention_matrices(shape: Shape) -> int:
     """Return the number of parameters of attention's projections: queries, keys, values and output."""
     h, attention = shape.hidden, shape.attention
     if isinstance(attention, Attention):
-        return h * attention.head_size * (2 * attention.heads + 2 * attention.kv_heads)
+        queries = (3 if attention.gated else 2) * attention.heads
+        return h * attention.head_size * (queries + 2 * attention.kv_heads)
     a, query = attention.heads, attention.key_size + attention.rope_size
     queries = h * a * query if attention.query_rank is None else attention.query_rank * (h + a * query)
     keys_and_values = h * (attention.kv_rank + attention.rope_size)
@@ -35,23 +36,45 @@ def attention_matrices(shape: Shape) -> int:
     return queries + keys_and_values + a * attention.value_size * h
 
 
-def feed_forward(shape: Shape, ffn: int) -> int:
-    """Return the number of parameters of a feed-forward block of width `ffn`, or of one expert."""
-    return (3 if shape.gated else 2) * shape.hidden * ffn
+def feed_forward(shape: Shape, ffn: int, width: int | None = None) -> int:
+    """Return the number of parameters of a feed-forward block of width `ffn`, or of one expert.
+
+    It works on `width` numbers of a token, by default the hidden size.
+    """
+    return (3 if shape.gated else 2) * (width or shape.hidden) * ffn
 
 
-def layer_parameters(shape: Shape, moe: bool) -> Parameters:
-    """Return the parameters of a transformer layer, with a feed-forward block or, if `moe`, with experts."""
-    latent = 0
-    if not isinstance(shape.attention, Attention):
-        latent = shape.attention.kv_rank + (shape.attention.query_rank or 0)
-    norms, attention = 2 * shape.hidden + latent, attention_matrices(shape)
-    if not moe:
-        return Parameters(attention + feed_forward(shape, shape.ffn), 0, norms)
+def layer_parameters(shape: Shape, kind: LayerKind) -> Parameters:
+    """Return the parameters of a layer of this kind."""
+    matrices, norms = 0, kind.parts * shape.hidden
+    if kind.mixes and shape.mixing is not None:
+        mixer = shape.mixing.mixer
+        matrices, norms = mixer.matrices + mixer.vectors, norms + mixer.norms
+    if kind.attends:
+        matrices, norms = matrices + attention_matrices(shape), norms + _attention_norms(shape)
+    if not kind.block:
+        return Parameters(matrices, 0, norms)
+    if not kind.moe:
+        return Parameters(matrices + feed_forward(shape, shape.ffn), 0, norms)
     experts = shape.experts
     assert experts is not None, "a layer with experts"
-    one, router = feed_forward(shape, experts.ffn), shape.hidden * experts.number
-    return Parameters(attention + router + experts.shared * one, experts.number * one, norms + experts.number)
+    routed = _routed(shape) * experts.number
+    matrices += shape.hidden * (experts.number + 2 * (experts.latent or 0) + (1 if experts.shared_gate else 0))
+    matrices += experts.shared * feed_forward(shape, experts.ffn)
+    return Parameters(matrices, routed, norms + (experts.number if experts.biased else 0))
+
+
+def _attention_norms(shape: Shape) -> int:
+    """Return the gains of normalizations inside attention: of latents, or of each head's queries and keys."""
+    attention = shape.attention
+    if isinstance(attention, Attention):
+        return 2 * attention.head_size if attention.normalized else 0
+    return attention.kv_rank + (attention.query_rank or 0)
+
+
+def _routed(shape: Shape) -> int:
+    """Return the number of parameters of one expert; 0 for a model without experts."""
+    return 0 if shape.experts is None else feed_forward(shape, shape.experts.ffn, shape.experts.latent)
 
 
 def vocabulary_parameters(shape: Shape) -> int:
@@ -62,7 +85,7 @@ def vocabulary_parameters(shape: Shape) -> int:
 def mtp_parameters(shape: Shape) -> Parameters:
     """Return the parameters of a multi-token prediction layer: a layer, a projection of two states to one, three
     norms."""
-    layer = layer_parameters(shape, shape.experts is not None)
+    layer = layer_parameters(shape, LayerKind(shape.experts is not None))
     return layer._replace(shared=layer.shared + 2 * shape.hidden**2, norms=layer.norms + 3 * shape.hidden)
 
 
@@ -70,7 +93,7 @@ def total_parameters(shape: Shape) -> int:
     """Return the number of all parameters of the model except multi-token prediction, as models' sizes are
     published."""
     vocabulary = vocabulary_parameters(shape) * (1 if shape.tied else 2)
-    layers = sum(number * layer_parameters(shape, moe).total for moe, number in shape.layers_of.items())
+    layers = sum(number * layer_parameters(shape, kind).total for kind, number in shape.runs)
     return vocabulary + shape.hidden + layers
 
 
@@ -78,8 +101,8 @@ def active_parameters(shape: Shape) -> int:
     """Return the number of `total_parameters` that one token uses."""
     if shape.experts is None:
         return total_parameters(shape)
-    idle = (shape.experts.number - shape.experts.per_token) * feed_forward(shape, shape.experts.ffn)
-    return total_parameters(shape) - shape.layers_of.get(True, 0) * idle
+    idle = (shape.experts.number - shape.experts.per_token) * _routed(shape)
+    return total_parameters(shape) - sum(number for kind, number in shape.runs if kind.moe) * idle
 
 
 def state_bytes(parameters: Parameters, parallel: Parallel, precision: Precision, frozen: bool = False) -> Fraction:

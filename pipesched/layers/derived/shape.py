@@ -9,18 +9,23 @@ from itertools import groupby
 from math import prod
 from typing import NamedTuple
 
+from pipesched.layers.derived.mixer import Mixing
+
 
 @dataclass(frozen=True)
 class Attention:
     """Multi-head or grouped-query attention: numbers of heads of queries, and of keys and values (`kv_heads`), and size
     of a head.
 
-    Queries, keys and values are projections of the layer's input.
+    Queries, keys and values are projections of the layer's input. `gated`: one more multiplies what attention gives
+    before the output projection (Qwen3-Next). `normalized`: each head's queries and keys are normalized.
     """
 
     heads: int
     kv_heads: int
     head_size: int
+    gated: bool = False
+    normalized: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,15 +67,30 @@ class Window:
         return Fraction(chunks * near * near + last * last, sequence)
 
 
-# Ends the names of layers whose attention is to near tokens alone.
-_WINDOWED = "-window"
+# Ends the names of layers whose attention is to near tokens alone, and of those with a mixer in place of attention.
+_WINDOWED, _MIXED = "-window", "-linear"
 
 
 class LayerKind(NamedTuple):
-    """A kind of transformer layers: `moe`, with experts; `windowed`, its attention is to near tokens alone."""
+    """A kind of layers: `moe`, with experts; `windowed`, its attention is to near tokens alone.
+
+    `attends`: it has attention; `mixes`: it has the model's mixer; `block`: it has experts or a feed-forward block.
+    """
 
     moe: bool
     windowed: bool = False
+    attends: bool = True
+    mixes: bool = False
+    block: bool = True
+
+    @property
+    def parts(self) -> int:
+        """The number of its parts with a normalization before them: attention or mixer, and block."""
+        return int(self.attends or self.mixes) + int(self.block)
+
+
+# Letters of a pattern of layers, as in Megatron's --hybrid-layer-pattern, and the names of such layers.
+LETTERS = {"M": "mamba", "G": "gdn", "*": "attention", "-": "mlp", "E": "moe"}
 
 
 @dataclass(frozen=True)
@@ -79,7 +99,9 @@ class Experts:
     `shared` ones; `ffn` is the width of each.
 
     A token's experts are all in `groups_per_token` of `groups` groups of consecutive ones (node-limited routing, arXiv
-    2412.19437, section 2.1.2).
+    2412.19437, section 2.1.2). With `latent`, experts work on so many numbers of a token, which two products of the
+    layer make and bring back (Nemotron 3 Super). `biased`: the router has a bias for each expert; `shared_gate`: a
+    product with one column weighs the shared ones.
     """
 
     number: int
@@ -88,6 +110,9 @@ class Experts:
     ffn: int
     groups: int = 1
     groups_per_token: int = 1
+    latent: int | None = None
+    biased: bool = True
+    shared_gate: bool = False
 
     def reached(self, parts: int) -> float:
         """Return the mean number of `parts`, equal ones of consecutive experts, in which a token has an expert.
@@ -119,7 +144,9 @@ class Shape:
     Of the layers after the dense ones only every `experts_every`-th has experts, beginning with the first; those
     between are dense too (Llama 4, Megatron's --moe-layer-freq). `gated`: a block has two projections up and one down
     (SwiGLU), else one of each. `mtp_layers` are multi-token prediction layers (arXiv 2412.19437, section 2.2); `tied`:
-    the head shares the embedding's parameters. `window`: some layers attend to near tokens alone.
+    the head shares the embedding's parameters. `window`: some layers attend to near tokens alone. `mixing`: some have a
+    mixer in place of attention, or all have both. With a `pattern` each layer is one of attention, mixer, block and
+    experts, as its letter says (`LETTERS`).
     """
 
     layers: int
@@ -134,12 +161,8 @@ class Shape:
     tied: bool = False
     experts_every: int = 1
     window: Window | None = None
-
-    @property
-    def layers_of(self) -> dict[bool, int]:
-        """The number of layers with experts (True) and without (False); a kind without layers is left out."""
-        moe = 0 if self.experts is None else -(-(self.layers - self.dense_layers) // self.experts_every)
-        return {has: number for has, number in ((False, self.layers - moe), (True, moe)) if number}
+    mixing: Mixing | None = None
+    pattern: str = ""
 
     @property
     def runs(self) -> list[tuple[LayerKind, int]]:
@@ -148,13 +171,28 @@ class Shape:
 
     def _kind(self, layer: int) -> LayerKind:
         """Return the kind of a layer, numbered from 0."""
-        after = layer - self.dense_layers
+        near = self.window is not None and layer not in self.window.full
+        if self.pattern:
+            letter = self.pattern[layer]
+            attends = letter == "*"
+            return LayerKind(letter == "E", near and attends, attends, letter in "MG", letter in "-E")
+        after, mixing = layer - self.dense_layers, self.mixing
         moe = self.experts is not None and after >= 0 and after % self.experts_every == 0
-        return LayerKind(moe, self.window is not None and layer not in self.window.full)
+        attends = mixing is None or mixing.both or layer in mixing.attention
+        return LayerKind(moe, near and attends, attends, mixing is not None and (mixing.both or not attends))
 
     def name_of(self, kind: LayerKind) -> str:
-        """Return the name that layers of a kind have in a plan: layer, or dense and moe; `-window` for near tokens."""
-        name = "moe" if kind.moe else "dense" if self.experts else "layer"
+        """Return the name that layers of a kind have in a plan.
+
+        It is layer, or dense and moe, with `-window` where attention is to near tokens, `-linear` where a mixer takes
+        its place; with a pattern what the layer is.
+        """
+        if self.pattern:
+            name = "attention" if kind.attends else "moe" if kind.moe else "mlp"
+            name = LETTERS[next(one for one in self.pattern if one in "MG")] if kind.mixes else name
+        else:
+            name = "moe" if kind.moe else "dense" if self.experts else "layer"
+            name += _MIXED if kind.mixes and not kind.attends else ""
         return f"{name}{_WINDOWED}" if kind.windowed else name
 
     def reach(self, sequence: int, windowed: bool = False) -> Fraction:
@@ -279,8 +317,8 @@ class Training:
 
 
 def kind_name(name: str) -> str:
-    """Return the name of a layer whatever its attention: `moe` of `moe-window`."""
-    return name.removesuffix(_WINDOWED)
+    """Return the name of a layer whatever its attention: `moe` of `moe-window` and of `moe-linear`."""
+    return name.removesuffix(_WINDOWED).removesuffix(_MIXED)
 
 
 class Sharding(StrEnum):
@@ -331,9 +369,10 @@ class Hardware:
     """Rates of one device, in operations, bytes and seconds. Work whose rate is None or 0 is not counted.
 
     `flops` is the rate of large products, `narrow_flops` that in formats below 16 bits, `attention_flops` that of
-    attention. `multiprocessors` run tiles of products in waves. `memory` is in bytes, `memory_rate` in bytes a second.
-    `dense_launch` and `moe_launch` are the least seconds of a layer's forward, the time to launch its kernels, of which
-    a backward has twice as many; `moe_wait` are the seconds that each pass of a layer with experts waits for its host.
+    attention, `scan_flops` that of the scans of mixers. `multiprocessors` run tiles of products in waves. `memory` is
+    in bytes, `memory_rate` in bytes a second. `dense_launch` and `moe_launch` are the least seconds of a layer's
+    forward, the time to launch its kernels, of which a backward has twice as many; `moe_wait` are the seconds that each
+    pass of a layer with experts waits for its host.
 
     Bytes a second that a device sends: `pipeline` to the next stage; `tensor`, `data` and `context` in collectives;
     `expert` to experts of other nodes (all other devices if `node`, the devices of a node, is None), and
@@ -361,3 +400,4 @@ class Hardware:
     expert_in_node: float | None = None
     once_a_node: bool = False
     data_hidden: float = 0
+    scan_flops: float | None = None

@@ -11,7 +11,7 @@ from pipesched.errors import BadInput
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.derived.adapters import adapter_parameters
 from pipesched.layers.derived.operations import layer_products
-from pipesched.layers.derived.shape import Attention, Experts, Lora, Parallel, Shape, Training
+from pipesched.layers.derived.shape import Attention, Experts, LayerKind, Lora, Parallel, Shape, Training
 from pipesched.layers.layer import LayerType
 from solver.planning.plan import plan
 from tests.support.counted import counted
@@ -46,13 +46,13 @@ def _layers(hardware: dict[str, Any] | None = None, **more: Any) -> dict[str, La
 )
 def test_parameters_of_adapters(modules: tuple[str, ...], each: int) -> None:
     """As many as the rank for every number that goes into a product and comes out of it."""
-    products = layer_products(LLAMA, Training(4096), Parallel(), False)
+    products = layer_products(LLAMA, Training(4096), Parallel(), LayerKind(False))
     assert adapter_parameters(Lora(16, modules), products)[:2] == (16 * each, 0)
 
 
 def test_every_expert_has_its_own() -> None:
     shape = Shape(32, 4096, 32000, Attention(32, 32, 128), 0, 0, Experts(16, 2, 0, 1024))
-    products = layer_products(shape, Training(4096), Parallel(), True)
+    products = layer_products(shape, Training(4096), Parallel(), LayerKind(True))
     found = adapter_parameters(Lora(8, ("linear_proj", "linear_fc2")), products)
     assert found[:2] == (8 * 2 * 4096, 16 * 8 * (1024 + 4096))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -45,6 +44,7 @@ from pipesched.layers.derived.shape import (
     Experts,
     Hardware,
     LatentAttention,
+    LayerKind,
     Lora,
     Loss,
     Parallel,
@@ -55,6 +55,7 @@ from pipesched.layers.derived.shape import (
 from tests.support.in_turn import in_turn
 
 BF16 = PRECISIONS["bf16"]
+DENSE, MOE = LayerKind(False), LayerKind(True)
 LLAMA_8B = Shape(32, 4096, 128256, Attention(32, 8, 128), 14336, 32)
 LLAMA_70B = Shape(80, 8192, 128256, Attention(64, 8, 128), 28672, 80)
 DEEPSEEK_V3 = Shape(61, 7168, 129280, LatentAttention(128, 1536, 512, 128, 64, 128), 18432, 3, Experts(256, 8, 1, 2048))
@@ -87,7 +88,7 @@ def test_activations_are_those_of_the_paper(tensor: int) -> None:
     s, b, h = 2048, 2, GPT_3.hidden
     parallel = Parallel(tensor=tensor)
     for flash in (False, True):
-        found = layer_activation(GPT_3, Training(s, b, flash=flash, dropout=True), parallel, False)
+        found = layer_activation(GPT_3, Training(s, b, flash=flash, dropout=True), parallel, DENSE)
         scores = 0 if flash else Fraction(5 * 96 * s, h)
         assert found.total == s * b * h * (34 + scores) / tensor
         assert found.scores == s * b * h * scores / tensor
@@ -98,9 +99,9 @@ def test_activations_are_those_of_the_paper(tensor: int) -> None:
 
 def test_state_is_18_bytes_a_parameter() -> None:
     """6 + 12 / (devices with the same parameters); over all devices of a stage every expert is held once a replica."""
-    one = layer_parameters(DEEPSEEK_V3, True)
+    one = layer_parameters(DEEPSEEK_V3, MOE)
     assert state_bytes(one, Parallel(), BF16) == 18 * one.total
-    dense = layer_parameters(LLAMA_8B, False)
+    dense = layer_parameters(LLAMA_8B, DENSE)
     assert state_bytes(dense, Parallel(data=4, context=2), BF16) == (6 + Fraction(12, 8)) * dense.total
     assert state_bytes(dense, Parallel(data=4, sharding=Sharding.NONE), BF16) == 18 * dense.total
     spread = Parallel(tensor=2, data=32, expert=16)
@@ -111,22 +112,22 @@ def test_state_is_18_bytes_a_parameter() -> None:
 
 def test_operations_are_two_a_token_and_parameter() -> None:
     training, tokens = Training(4096, 2), 8192
-    products = sum(operations_of(layer_products(LLAMA_8B, training, Parallel(), False)) for _ in range(LLAMA_8B.layers))
+    products = sum(operations_of(layer_products(LLAMA_8B, training, Parallel(), DENSE)) for _ in range(LLAMA_8B.layers))
     products += operations_of(head_products(LLAMA_8B, training, Parallel()))
     without_embedding = active_parameters(LLAMA_8B) - LLAMA_8B.vocabulary * LLAMA_8B.hidden
     norms = (2 * LLAMA_8B.layers + 1) * LLAMA_8B.hidden
     assert products == 2 * tokens * (without_embedding - norms)
     # Causal attention: two products of 2·s²/2·h each.
     assert attention_operations(LLAMA_8B, training, Parallel(), False) == 2 * 2 * 4096**2 * LLAMA_8B.hidden
-    shared = operations_of(layer_products(LLAMA_8B, training, Parallel(tensor=4, context=2, data=3), False))
-    assert shared * 8 == operations_of(layer_products(LLAMA_8B, training, Parallel(), False))
+    shared = operations_of(layer_products(LLAMA_8B, training, Parallel(tensor=4, context=2, data=3), DENSE))
+    assert shared * 8 == operations_of(layer_products(LLAMA_8B, training, Parallel(), DENSE))
 
 
 def test_operations_of_what_trains_alone() -> None:
     """A forward, a backward of two such, of attention alone too; frozen weights have no gradient, those first no B."""
     training = Training(4096)
     layers, head = (
-        32 * operations_of(layer_products(LLAMA_8B, training, Parallel(), False)),
+        32 * operations_of(layer_products(LLAMA_8B, training, Parallel(), DENSE)),
         operations_of(head_products(LLAMA_8B, training, Parallel())),
     )
     attention = 32 * attention_operations(LLAMA_8B, training, Parallel(), False)
@@ -183,7 +184,7 @@ def test_formats_with_a_scale_of_a_whole_tensor_read_it_once_more() -> None:
     training, cast = Training(4096), 4096 * (4096 + 14336 + 4096)
 
     def moved(dtype: str) -> float:
-        return layer_traffic(LLAMA_8B, replace(training, precision=PRECISIONS[dtype]), Parallel(), False)
+        return layer_traffic(LLAMA_8B, replace(training, precision=PRECISIONS[dtype]), Parallel(), DENSE)
 
     assert moved("fp8") == moved("nvfp4") == moved("mxfp8") + 2 * cast == moved("bf16") + 6 * cast
 
@@ -194,7 +195,7 @@ def test_experts_tokens_are_converted_by_kernels_of_their_own_unless_their_produ
 
     def moved(dtype: str, fused: bool) -> float:
         training = Training(4096, precision=PRECISIONS[dtype], fused_experts=fused)
-        return layer_traffic(shape, training, Parallel(expert=8, data=8), True)
+        return layer_traffic(shape, training, Parallel(expert=8, data=8), MOE)
 
     inside, numbers = 8 * 1536, 4096 * 8 * (4096 + 1536)
     assert moved("bf16", False) - moved("bf16", True) == 4096 * 3 * inside * 2
@@ -218,11 +219,11 @@ def test_layers_with_experts_wait_for_their_host() -> None:
 def test_what_devices_of_a_stage_exchange() -> None:
     training, sbh = Training(4096), 4096 * 7168 * 2
     for moe in (False, True):  # the shared expert is divided as a dense block is
-        assert tensor_bytes(DEEPSEEK_V3, training, Parallel(tensor=4), moe) == 4 * sbh * Fraction(3, 4)
-    assert tensor_bytes(DEEPSEEK_V3, training, Parallel(data=64), False) == 0
+        assert tensor_bytes(DEEPSEEK_V3, training, Parallel(tensor=4), LayerKind(moe)) == 4 * sbh * Fraction(3, 4)
+    assert tensor_bytes(DEEPSEEK_V3, training, Parallel(data=64), DENSE) == 0
     assert DEEPSEEK_V3.experts is not None
     routed = replace(DEEPSEEK_V3, experts=replace(DEEPSEEK_V3.experts, shared=0))
-    assert tensor_bytes(routed, training, Parallel(tensor=4), True) == 2 * sbh * Fraction(3, 4)
+    assert tensor_bytes(routed, training, Parallel(tensor=4), MOE) == 2 * sbh * Fraction(3, 4)
     rates = Hardware(1e15, Fraction(0), 1e10, expert=1e10)
     found = expert_seconds(DEEPSEEK_V3, training, Parallel(data=64, expert=64), rates)
     assert found == pytest.approx(2 * 8 * sbh * 63 / 64 / 1e10)
@@ -417,7 +418,6 @@ def test_which_layers_have_experts(dense: int, every: int) -> None:
     has = [at >= dense and (at - dense) % every == 0 for at in range(7)]
     assert [kind.moe for kind, number in shape.runs for _ in range(number)] == has
     assert all(number and one != after for (one, number), (after, _) in pairwise(shape.runs))
-    assert shape.layers_of == Counter(has)
 
 
 def test_a_token_goes_to_a_node_once() -> None:
@@ -475,7 +475,7 @@ def test_tiles_and_waves() -> None:
 
 
 def test_sharing_divides_what_each_device_holds() -> None:
-    dense = layer_parameters(LLAMA_8B, False)
+    dense = layer_parameters(LLAMA_8B, DENSE)
     held = {sharing: state_bytes(dense, Parallel(data=8, sharding=sharing), BF16) / dense.total for sharing in Sharding}
     assert held == {
         Sharding.NONE: 18,
@@ -499,7 +499,7 @@ def test_modules_that_are_recomputed() -> None:
 def test_what_is_kept_without_sequence_parallelism() -> None:
     """s·b·h·(10 + 24/t): arXiv 2205.05198, equation 2, without scores."""
     s, b, h = 2048, 2, GPT_3.hidden
-    found = layer_activation(GPT_3, Training(s, b, dropout=True), Parallel(tensor=8, sequence=False), False)
+    found = layer_activation(GPT_3, Training(s, b, dropout=True), Parallel(tensor=8, sequence=False), DENSE)
     assert found.total == s * b * h * (10 + Fraction(24, 8))
 
 
@@ -527,7 +527,7 @@ def test_gradients_run_behind_the_last_backward() -> None:
     hidden = derive(LLAMA_8B, training, parallel, replace(RATES, data_hidden=1)).reduction["layer"]
     shown = derive(LLAMA_8B, training, parallel, replace(RATES, data_hidden=0)).reduction["layer"]
     layer = next(one for one in derive(LLAMA_8B, training, parallel, RATES).layers if one.name == "layer")
-    sent = layer_parameters(LLAMA_8B, False).total * Fraction(7, 8) / Fraction(4 * 10**10) * 1000
+    sent = layer_parameters(LLAMA_8B, DENSE).total * Fraction(7, 8) / Fraction(4 * 10**10) * 1000
     assert shown == pytest.approx(float(6 * sent), rel=1e-3)
     assert hidden == pytest.approx(
         float(max(0, 4 * sent - layer.full_backward) + max(0, 2 * sent - layer.forward)), rel=0.01, abs=0.01
@@ -556,7 +556,7 @@ def test_kernels_that_are_not_fused_keep_and_move_more() -> None:
     def layer(norms: bool = True, gated: bool = True) -> Any:
         training = Training(s, b, fused_norms=norms, fused_activation=gated)
         found = derive(LLAMA_8B, training, Parallel(), RATES).layers
-        kept = layer_activation(LLAMA_8B, training, Parallel(), False).total
+        kept = layer_activation(LLAMA_8B, training, Parallel(), DENSE).total
         return next(one for one in found if one.name == "layer").forward, kept
 
     (time, kept), norms, gated = layer(), layer(norms=False), layer(gated=False)
@@ -574,9 +574,9 @@ def test_recomputation_that_stops_early_leaves_out_the_last_product() -> None:
             layers = derive(shape, replace(training, early_stop=stops), parallel, rates).layers
             again[stops] = {one.name: one.recompute[0].time for one in layers if one.recompute}
         name = "layer" if shape.experts is None else "dense"
-        down = layer_products(shape, training, parallel, False)[-1]
+        down = layer_products(shape, training, parallel, DENSE)[-1]
         assert (down.columns, down.inner) == (shape.hidden, shape.ffn // parallel.tensor)
-        exchanged = float(tensor_bytes(shape, training, parallel, False)) / 4 / 1e11
+        exchanged = float(tensor_bytes(shape, training, parallel, DENSE)) / 4 / 1e11
         saved = products_seconds([down], training, parallel, rates)[0] + exchanged
         assert float(again[False][name] - again[True][name]) == pytest.approx(saved * 1000, abs=0.01)
         assert {key for key in again[True] if again[True][key] != again[False][key]} == {name}
@@ -604,7 +604,7 @@ def test_pytorch_s_checkpoints_stop_early() -> None:
 
 def test_a_normalization_that_is_recomputed_frees_all_that_it_keeps() -> None:
     for norms in (True, False):
-        own = layer_activation(LLAMA_8B, Training(4096, fused_norms=norms), Parallel(), False)
+        own = layer_activation(LLAMA_8B, Training(4096, fused_norms=norms), Parallel(), DENSE)
         assert own.modules["layernorm"] == 4096 * 2 * 4096 * (2 if norms else 2 + 4)
 
 
@@ -619,7 +619,7 @@ def test_sharded_gradients_are_reduced_by_every_micro_batch() -> None:
         )
         layers = [next(one for one in found.layers if one.name == "layer") for found in (once, each)]
         assert layers[1].forward == layers[0].forward and layers[1].full_backward >= layers[0].full_backward
-        parameters = layer_parameters(LLAMA_8B, False)
+        parameters = layer_parameters(LLAMA_8B, DENSE)
         reduced = float(parameters.total * 2 * Fraction(7, 8)) / data * 1000
         expected = max(float(layers[0].full_backward), reduced)
         assert float(layers[1].full_backward) == pytest.approx(expected, abs=0.1)
@@ -630,10 +630,10 @@ def test_room_is_less_what_runs_for_a_moment() -> None:
     training, parallel = Training(4096, 2, modes=()), Parallel(tensor=4, data=2)
     none = derive(LLAMA_8B, training, parallel, RATES)
     again = derive(LLAMA_8B, replace(training, modes=("full",)), parallel, RATES)
-    kept = layer_activation(LLAMA_8B, training, parallel, False)
+    kept = layer_activation(LLAMA_8B, training, parallel, DENSE)
     assert none.capacity - again.capacity == pytest.approx(float(kept.total - kept.layer_input) / 2**30, abs=0.02)
     shared = derive(LLAMA_8B, training, replace(parallel, sharding=Sharding.PARAMETERS), RATES)
-    parameters = layer_parameters(LLAMA_8B, False)
+    parameters = layer_parameters(LLAMA_8B, DENSE)
     own = max(Fraction(parameters.shared, 4) + parameters.norms, Fraction(LLAMA_8B.vocabulary * 4096, 4) + 4096)
     assert none.capacity - shared.capacity == pytest.approx(float(own * 3 * 2) / 2**30, abs=0.02)
     logits, usual = 4096 * 2 * LLAMA_8B.vocabulary, {}

@@ -8,7 +8,16 @@ from fractions import Fraction
 import pytest
 
 from pipesched.layers.derived.kernels import module_seconds
-from pipesched.layers.derived.shape import PRECISIONS, Attention, Experts, Hardware, Parallel, Shape, Training
+from pipesched.layers.derived.shape import (
+    PRECISIONS,
+    Attention,
+    Experts,
+    Hardware,
+    LayerKind,
+    Parallel,
+    Shape,
+    Training,
+)
 
 SHAPE = Shape(4, 1024, 32000, Attention(8, 8, 128), 4096, 0, Experts(8, 2, 1, 512))
 RATE = 2e12
@@ -21,7 +30,7 @@ def seconds(module: str, training: Training = PLAIN, shared: int = 1, hardware: 
     experts = SHAPE.experts
     assert experts is not None
     shape = replace(SHAPE, experts=replace(experts, shared=shared))
-    return module_seconds(shape, training, Parallel(), hardware, module)
+    return module_seconds(shape, training, Parallel(), hardware, module, LayerKind(True))
 
 
 def test_shared_experts_run_their_activation_function() -> None:

@@ -66,7 +66,7 @@ def test_attention_takes_the_time_of_the_keys_that_it_reads() -> None:
     )
     # Short runs of keys are slower a key.
     assert full * float(window.reach(32768)) / 32768 < near < full / 10
-    assert module_seconds(shape, *where, "core_attn", True) == near
+    assert module_seconds(shape, *where, "core_attn", LayerKind(False, True)) == near
 
 
 def test_operations_of_the_model_count_each_kind() -> None:

@@ -196,6 +196,20 @@ def test_a_plain_transformer_has_a_pattern_of_two_letters_a_layer() -> None:
             form.read(text, 4, 7)
 
 
+@pytest.mark.parametrize(("mixer", "letter"), [("Mamba 2", "M"), ("gated delta net", "G")])
+def test_a_mixer_in_place_of_attention_has_its_letter(mixer: str, letter: str) -> None:
+    kinds = [layer("dense-linear", 3), layer("moe-linear", 3), layer("moe", 1), layer("mtp", 1)]
+    one = model(problem([layer("embedding"), *kinds, layer("head")]), 3, 2, 2, 3, schedule="1f1b")
+    step = TrainingStep(4096, 1, Parallel(), {}, Fraction(1), 8, mixer=mixer)
+    form = PARTITION_FORMATS["megatron-hybrid"]
+    pattern = f"{letter}-{letter}-|{letter}-{letter}E|{letter}E{letter}E|*E/*E"
+    assert form.write(replace(one, step=step)).values == {"megatron-transformer-pattern": pattern}
+    assert form.read(pattern, 4, 7) == one.counts
+    for unknown in (None, replace(step, mixer="lightning attention")):
+        with pytest.raises(BadInput, match="megatron-hybrid: not supported: layers with"):
+            form.write(replace(one, step=unknown))
+
+
 def test_a_hybrid_model_in_an_order_of_its_own_may_have_its_stages_in_a_v() -> None:
     """The pattern lists the stages in stage order; flags are those of Megatron's own orders otherwise."""
     form, own = PARTITION_FORMATS["megatron-hybrid-order"], PARTITION_FORMATS["megatron-hybrid"]
