@@ -7,7 +7,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
@@ -89,13 +89,6 @@ def of_schedule(kept: str, folder: Path) -> Iterator[Ran]:
     yield run("plot", kept, "--text")
     for name in EXPORTERS.names():
         yield run("export", kept, "--format", name, "-o", str(folder / f"export-{name}"))
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Nothing is printed."""
-    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-        yield
 
 
 def faults_of(every: Sequence[Ran] | Iterator[Ran]) -> list[str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from benchmarks.proofs.bound_attack import attack
-from benchmarks.proofs.bound_branches import BRANCHES
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Problem
@@ -30,9 +28,3 @@ def assert_proved_and_no_more(one: Problem, found: Iterable[Certificate]) -> Non
 
 def verdict(one: Problem, claim: Certificate) -> Verdict:
     return check_bound(one, claim).verdict
-
-
-def attack_refutes(branch: str, count: int = 60) -> bool:
-    """Return True if one of `count` drawn problems of a branch has an optimum less than the bound that the branch
-    claims."""
-    return bool(attack(next(one for one in BRANCHES if one.name == branch), count, seed=0, most_wrong=1).wrong)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -653,15 +652,6 @@ def optimum(
             found = game.least(turns, events, objective, best)
             best = best if found is None else found
     return best
-
-
-def with_optimum(problems: Iterable[Problem], most_waits: int, most_orders: int) -> Iterator[tuple[Problem, Fraction]]:
-    """Yield the problems in which something fits and every order can be tried, with their optimum in ticks."""
-    for one in problems:
-        with suppress(TooManyOrdersError):
-            best = optimum(one, one.objective, most_waits, most_orders)
-            if best is not None:
-                yield one, best
 
 
 def blockings(

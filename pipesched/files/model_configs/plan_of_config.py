@@ -19,7 +19,6 @@ from pipesched.layers.derived.shape import PRECISIONS, Parallel
 # the allocator cannot use.
 DEFAULT_SEQUENCE, RESERVED = 4096, 3
 _CHUNKS = (1, 2, 4)
-NODE = 8  # devices of a node
 SIZES = ("tensor", "context", "expert", "data")
 
 
