@@ -14,11 +14,10 @@ from pipesched.files.fields.link_times import is_rendezvous, latency_of, links_o
 from pipesched.files.fields.together import refused_together
 from pipesched.files.other_kinds import FileKind, refuse_other_kinds
 from pipesched.files.plans.checks import choices_of, plan_mistakes
-from pipesched.files.plans.features.catalogue import PLAN_FEATURES, Reading, Rounding
+from pipesched.files.plans.features.catalogue import PLAN_FEATURES, Reading, Rounding, excluded_pairs
 from pipesched.files.plans.layers import required_of, with_derived_layers
 from pipesched.files.plans.memory_section import PlanMemory
 from pipesched.files.plans.schema import LayerEntry, PlanFile
-from pipesched.files.plans.together import REFUSED
 from pipesched.files.plans.units import every_layer, memory_step_of, tick_of
 from pipesched.files.problem_file import ROUNDED, read_document
 from pipesched.files.problems import visualiser_file
@@ -85,7 +84,7 @@ def plan_problem_from(
         found += plan_mistakes(form, wrong)
         if isinstance(whole, Mapping):
             found += [line for feature in PLAN_FEATURES for line in feature.of_document(whole, wrong)]
-        found += refused_together(REFUSED, whole, wrong)
+        found += refused_together(excluded_pairs(), whole, wrong)
     except BadInput as error:
         raise BadInput(*(f"{source}: {mistake}" for mistake in error.mistakes)) from None
     if found:

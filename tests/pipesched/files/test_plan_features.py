@@ -17,7 +17,7 @@ FILES = ROOT / "pipesched" / "files"
 # Whatever reads a plan file as a whole.
 CENTRAL = (
     FILES / "plan_file.py", FILES / "plan_answers" / "problem_document.py", FILES / "plans" / "checks.py",
-    FILES / "plans" / "units.py", FILES / "plans" / "together.py", FILES / "plans" / "layers.py",
+    FILES / "plans" / "units.py", FILES / "plans" / "layers.py",
     ROOT / "runtime" / "partitions" / "plan_settings.py",
 )  # fmt: skip
 EXAMPLES = sorted((ROOT / "examples" / "plans").glob("*.yaml"))

@@ -139,6 +139,11 @@ class PlanFeature:
 PLAN_FEATURES: Registry[PlanFeature] = Registry("pipesched.files.plans.features", "feature of plan files")
 
 
+def excluded_pairs() -> tuple[Refused, ...]:
+    """Return the pairs of features that exclude each other in a plan file."""
+    return tuple(row for feature in PLAN_FEATURES for row in feature.refused)
+
+
 def units_of_keys() -> dict[str, QuantityKind]:
     """Return the keys of all features whose values may have units, by path, with the kind of unit of each."""
     sections = ("layers", *(feature.costs_section for feature in PLAN_FEATURES if feature.costs_section))
