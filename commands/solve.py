@@ -170,7 +170,7 @@ def _result(problem: Problem, sequences: int | None, found: SolveResults) -> Siz
 def _find(whole: Problem, args: Namespace) -> SolveResults:
     """Search; then, unless interrupted, search for less memory or a smaller mean, and for why it is not faster.
 
-    `whole` is the problem before `--for` restricts it.
+    `whole` is the problem before `--for` restricts it. Raises `BadInput` where options and a period exclude each other.
     """
     problem = whole
     if args.target:

@@ -127,7 +127,7 @@ def _draw_memory(plan: PlanProblem, found: Sequence[DeviceMemory], axes: Axes) -
 
 
 def _draw_times(plan: PlanProblem, rows: Sequence[StageRow], axes: Axes, devices: int) -> None:
-    """Draw forward, backward and recomputation of one micro-batch, by stage.
+    """Draw forward, backward and recomputation of one micro-batch as bars in the row of each device, stage after stage.
 
     `devices` is the number of rows.
     """

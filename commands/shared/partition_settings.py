@@ -55,7 +55,7 @@ def with_partition(problem: PlanProblem, text: str | None) -> PlanProblem:
 def chosen_formats(names: str | None) -> list[PartitionFormat]:
     """Return the formats of a comma-separated list; `BadInput` has a line for each unknown name.
 
-    Empty if none are given (None).
+    Empty if none are given (None). The text `all` stands for all formats.
     """
     if names is None:
         return []

@@ -56,7 +56,8 @@ class Pattern:
     def from_anchors(self, anchors: Sequence[Copy | None]) -> Pattern:
         """Return the same pattern rotated so that `anchors[d]` is first on device d, with a repetition count of zero.
 
-        None for a device without blocks.
+        None for a device without blocks. If the anchor is the backward of an overlapped pair, the pair's forward is
+        first.
         """
         cyclic_orders: list[tuple[Copy, ...]] = []
         repetitions = {x: dict(counts) for x, counts in self.repetitions.items()}

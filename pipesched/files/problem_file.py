@@ -251,7 +251,8 @@ def with_objective(problem: Problem, objective: Objective) -> Problem:
     """Return the problem with another objective; `BadInput` where the problem does not allow it.
 
     A period needs equal micro-batches; work for parameters once an iteration and the objective iteration need each
-    other.
+    other. A problem with work for parameters is returned as it is, if the objective is an iteration: its file says if
+    iterations overlap.
     """
     parameters = problem.network.has_collectives or gathers_each_pass(problem.stages)
     if (objective.passes is not None) is not parameters:

@@ -33,9 +33,10 @@ class Lengths(StrEnum):
 
 
 def ends_of(model: Model, count: int, lengths: Lengths) -> tuple[Fraction, ...]:
-    """Return the ends of `count` pieces, as shares of the sequence from 0 to 1.
+    """Return the ends of `count` pieces, as shares of the sequence from 0 to 1: of equal lengths, or, by `lengths`, of
+    equal time of the whole model.
 
-    Equal time refers to the whole model.
+    Lengths are equal, too, where no layer has attention, or the pieces are too many for ends that differ once rounded.
     """
     equal = tuple(Fraction(n, count) for n in range(count + 1))
     work = sum((layer.forward + layer.full_backward for layer in model.sequence), Fraction(0))

@@ -26,7 +26,8 @@ HEAD_NAMES = ("head", "lm_head", "output", "loss")
 
 
 def role_of(name: str) -> Role:
-    """Return the role of a layer of this name."""
+    """Return the role of a layer of this name: embedding or head by known names, multi-token prediction by the prefix
+    `mtp`, else a transformer layer."""
     lower = name.lower()
     if lower in EMBEDDING_NAMES:
         return Role.EMBEDDING

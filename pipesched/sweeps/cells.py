@@ -205,7 +205,10 @@ def _cell(number: int, point: Sequence[Value], axes: Axes, base: dict[str, Any],
 
 def _set_all(changed: dict[str, Any], point: Sequence[Value]) -> None:
     """Set the values of a cell (`point`, one of each axis) in its document `changed`, in place, multiples of the number
-    of devices last."""
+    of devices last.
+
+    Where an axis sets a placement that has no chunks, the key `chunks` is dropped unless an axis sets it too.
+    """
     settings = [setting for value in point for setting in value.settings]
     for path, value in settings:
         if not isinstance(value, OfDevices):

@@ -186,7 +186,10 @@ def _recut_static(memory: dict[str, Any], devices: int, before: tuple[int, int, 
 
 
 def _values(value: object, stages: int) -> list[Any]:
-    """Return the value of each stage where micro-batches have pieces: a list of numbers is one for each piece."""
+    """Return the value of each stage where micro-batches have pieces: a list of numbers is one for each piece.
+
+    A list of anything else has an entry for each of the `stages` stages; `BadInput` if it has fewer.
+    """
     of_stages = isinstance(value, list) and not all(isinstance(one, int | Decimal | Fraction) for one in value)
     found = value if of_stages and isinstance(value, list) else [value] * stages
     if len(found) < stages:

@@ -109,7 +109,10 @@ def _segment(pattern: str, stage: int) -> tuple[int, str]:
 
 
 def _lay_out(program: Program) -> None:
-    """Make layouts built from now on, which list stages in stage order, give each rank its stages."""
+    """Make layouts built from now on, which list stages in stage order, give each rank its stages.
+
+    The number of a chunk's first layer is counted over the stages before it.
+    """
     init, ranks = PipelineParallelLayerLayout.__init__, len(program.rows)
 
     def placed(self: Any, layout: Any, pipeline_model_parallel_size: int) -> None:

@@ -147,7 +147,10 @@ class Budget:
         return lambda: 1.0 if self.stop.is_set() else next(steps) / most_steps
 
     def of_solve(self, most: float) -> Limits:
-        """Take at most `most` seconds or work units from the budget; return the limits of one schedule search."""
+        """Take at most `most` seconds or work units from the budget; return the limits of one schedule search.
+
+        With counted work the search has one worker.
+        """
         given = self._take(most)
         if self._units is None:
             return replace(self.limits, seconds=given)

@@ -55,7 +55,8 @@ def model_operations(shape: Shape, training: Training) -> Fraction:
 
 
 def _parts(shape: Shape, training: Training) -> Iterator[_Part]:
-    """Yield the layers in their order."""
+    """Yield the model's layers with work that counts, in order: runs of equal transformer layers, multi-token
+    prediction layers if there are any, and the output layer."""
 
     def attention(windowed: bool) -> Fraction:
         return attention_operations(shape, training, _WHOLE, windowed)

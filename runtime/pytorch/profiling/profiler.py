@@ -52,7 +52,10 @@ def _device(request: Request) -> torch.device:
 
 
 def _alone(request: Request, chain: Chain, device: torch.device) -> ProcessMeasurements:
-    """Measure all stages in this process, one after the other; on GPU also the transfers."""
+    """Measure all stages in this process, one after the other; on GPU also the transfers.
+
+    Transfers are not measured where the request gives their time.
+    """
     stages: dict[int, StageProfile] = {}
     for number in range(request.depth):
         bench = bench_of(request, chain, number, device)

@@ -116,7 +116,8 @@ class OrderArrays:
     def shifted(self, order: IntArray, device: int, stage: int, earlier: bool) -> IntArray:
         """Return the order with each forward of `stage` exchanged with the backward directly before or after it.
 
-        Before it with `earlier`: then one more micro-batch of the stage is in flight on the device, else one fewer.
+        Before it with `earlier`: then one more micro-batch of the stage is in flight on the device, else one fewer. A
+        forward is not exchanged with the backward of its own micro-batch and place.
         """
         found = order.copy()
         row = found[device].tolist()[: int(self.count[device])]

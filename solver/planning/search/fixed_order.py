@@ -91,6 +91,8 @@ class FixedOrder:
         """Search partitions by simulated annealing, which often finds good ones sooner than the master problem.
 
         It takes at most `most` seconds or work units; `offer` takes a better plan and returns True if it is valid.
+        Nothing is done without a first plan, for one that the joint search does not support, or once the order is
+        proved.
         """
         if self.best is None or not applies(self.best) or self.proved:
             return
