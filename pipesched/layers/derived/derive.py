@@ -260,7 +260,7 @@ class _Rates:
         """Return the seconds of exchange in each direction inside a layer, without the part of tensor and expert
         parallel exchange that computation hides.
 
-        What a mixer exchanges of the sequence is not hidden.
+        What a mixer exchanges of the sequence is not hidden. 0 for what is no transformer layer.
         """
         layer, taken, shown = kind.layer, 0.0, 0.0
         if layer is None:

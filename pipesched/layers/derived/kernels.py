@@ -337,7 +337,7 @@ def module_seconds(
 ) -> float:
     """Return the seconds of a module's forward in a layer of this kind, as its recomputation runs it.
 
-    `module` is Megatron's name.
+    `module` is Megatron's name. 0 for a name that is none of its modules.
     """
     own, size, rate = float(tokens_of(training, parallel)), training.precision.number, hardware.memory_rate
     moe = module not in ("mlp",) and shape.experts is not None
