@@ -149,13 +149,14 @@ def _family(kind: object, source: str) -> _Family:
     name = str(kind)
     if name in FAMILIES:
         return FAMILIES[name]
-    measured = "measure its layers (profile --by-layer) or write them by hand (docs/layers.md)"
     if name in REFUSED:
+        measured = "measure its layers (profile --by-layer) or write them by hand (docs/layers.md)"
         why = f"a model with layers of {REFUSED[name]}, for whose costs there is no formula"
         raise BadInput(f"{source}: model_type: found {shown(kind)}, {why}; {measured}")
     near = did_you_mean(name, FAMILIES)
-    known = ", ".join(sorted(FAMILIES))
-    raise BadInput(f"{source}: model_type: found {shown(kind)}; known: {known}{near}; for another model {measured}")
+    # A model with images has its text part as `_text`, and says the name without.
+    known = ", ".join(sorted({one.removesuffix("_text") for one in FAMILIES}))
+    raise BadInput(f"{source}: model_type: found {shown(kind)}; known: {known}{near}; for another: docs/layers.md")
 
 
 def _attention(keys: Keys, config: Mapping[str, Any], family: _Family) -> dict[str, int]:
