@@ -71,7 +71,7 @@ def asks(work: Callable[[], object]) -> None:
 
 # A quarter of the schedules, pictures and files a day: each line is counted, which takes long.
 @pytest.mark.parametrize(
-    "heuristic", daily([one for one in HEURISTICS if one.name not in SLOW], 4), ids=lambda one: one.name
+    "heuristic", daily([one for one in HEURISTICS if one.name not in SLOW], 8), ids=lambda one: one.name
 )
 def test_published_schedules(heuristic: Heuristic) -> None:
     for where in PLACED:
@@ -112,7 +112,7 @@ def test_what_is_done_with_a_schedule(work: Callable[[Timeline], object]) -> Non
     asks(lambda: work(one))
 
 
-@pytest.mark.parametrize("plot", daily(list(PLOTS), 4), ids=lambda one: one.name)
+@pytest.mark.parametrize("plot", daily(list(PLOTS), 8), ids=lambda one: one.name)
 def test_pictures(plot: Plot) -> None:
     one = timeline()
     asks(lambda: render_plot(one, plot))

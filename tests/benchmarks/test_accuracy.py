@@ -48,7 +48,7 @@ from pipesched.layers.derived.data_links import ByNodes
 from tests.support.daily import daily
 
 # Predictions of these rows are made on one of so many days; their stored ones give all figures every day.
-_DAYS = 8
+_DAYS = 16
 _TABLES = {FITTED: TABLE, LEFT_OUT: TABLE, **OTHERS}
 
 

@@ -48,7 +48,7 @@ SEEDS = {
 }
 
 
-@pytest.mark.parametrize("branch", daily(BRANCHES, 4), ids=lambda branch: branch.name)
+@pytest.mark.parametrize("branch", daily(BRANCHES, 8), ids=lambda branch: branch.name)
 def test_no_claim_is_above_the_optimum(branch: Branch) -> None:
     few = branch.name == "integral warm-up, one waits"
     found = attack(branch, FEW if few else COUNT, SEEDS.get(branch.name, 1))

@@ -16,6 +16,7 @@ from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from tests.support.daily import daily
 from tests.support.in_turn import in_turn
 from tests.support.makers import problem
 from tests.support.published import GREEDY, INTERLEAVED_EXACT, ROWS, Row
@@ -30,13 +31,15 @@ def run(problem: Problem, name: str) -> Metrics:
 
 
 @in_turn("name", SAME_NAME)
-@in_turn("row", ROWS, ids=str)
+@in_turn("row", daily(ROWS, 2))
 def test_published_bubble_rate(row: Row, name: str) -> None:
     found = run(row.problem(2), name)
     assert found.bubble(Objective.SPAN) == pytest.approx(row.bubbles[name], abs=5e-5)
 
 
-@pytest.mark.parametrize(("row", "cap"), [(row, cap) for row, caps in GREEDY.items() for cap in caps], ids=str)
+@pytest.mark.parametrize(
+    ("row", "cap"), daily([(row, cap) for row, caps in GREEDY.items() for cap in caps], 3), ids=str
+)
 def test_the_greedy_at_every_cap(row: Row, cap: Fraction) -> None:
     problem = row.problem(cap)
     found = run(problem, "zb")

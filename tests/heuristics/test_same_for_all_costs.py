@@ -7,6 +7,7 @@ import pytest
 
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import DoesNotApply
+from tests.support.daily import daily
 from tests.support.makers import problem
 
 NAMES = [heuristic.name for heuristic in HEURISTICS if heuristic.same_for_all_costs]
@@ -27,7 +28,7 @@ def costs(random, stages, split):
     return {"times": times, "memory": {"activation": numbers(1, 3), "capacity": random.randint(6, 40)}}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", daily([*NAMES], 2))
 def test_order_does_not_depend_on_costs(name):
     random = Random(name)
     seen = 0

@@ -17,6 +17,7 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from tests.heuristics.test_every_heuristic import alike, uneven
+from tests.support.daily import daily
 
 # F, B, W, transfer of one chunk in microseconds, p=16: the profile of the zero-bubble repository for each m,
 # and the bubble rates of the span that its generators' orders have (arXiv 2405.15362).
@@ -44,7 +45,7 @@ def run(problem: Problem, name: str) -> Metrics:
     return simulated_and_validated(problem, HEURISTICS[name].order(problem))
 
 
-@pytest.mark.parametrize(("name", "m"), [(name, m) for name, rates in PUBLISHED.items() for m in rates])
+@pytest.mark.parametrize(("name", "m"), daily([(name, m) for name, rates in PUBLISHED.items() for m in rates], 2))
 def test_published_bubble_rate(name: str, m: int) -> None:
     found = run(v_problem(16, m, *PROFILE[m]), name)
     assert found.bubble(Objective.SPAN) == pytest.approx(PUBLISHED[name][m], abs=5e-5)
@@ -58,7 +59,7 @@ def test_orders_of_the_blocks_ignore_times_and_zbv_does_not(name: str) -> None:
 
 
 @pytest.mark.parametrize("p", (4, 5, 6))
-@pytest.mark.parametrize("down", range(1, 7))
+@pytest.mark.parametrize("down", daily(range(1, 7), 2))
 def test_every_pair_of_offsets_is_sound_or_refused(p: int, down: int) -> None:
     """From 4 devices on, passes meet whatever the waits exactly where the sum is 1 or 5 modulo the period."""
     for up in range(1, 7):

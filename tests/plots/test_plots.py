@@ -258,7 +258,7 @@ def test_a_dip_that_lasts_no_time_is_not_drawn_and_a_spike_is() -> None:
 
 
 @pytest.mark.parametrize("name", TIMELINES)
-@pytest.mark.parametrize("plot", daily(list(PLOTS), 2), ids=lambda plot: plot.name)
+@pytest.mark.parametrize("plot", daily(list(PLOTS), 4), ids=lambda plot: plot.name)
 def test_every_plot_draws_every_timeline(plot, name: str) -> None:
     timeline = TIMELINES[name]()
     with warnings.catch_warnings():
@@ -278,7 +278,7 @@ def test_svg_is_reproducible_and_its_text_is_text(plot) -> None:
 
 
 @pytest.mark.parametrize("name", TIMELINES)
-@pytest.mark.parametrize("plot", daily(list(reversed(list(PLOTS))), 2), ids=lambda plot: plot.name)
+@pytest.mark.parametrize("plot", daily(list(reversed(list(PLOTS))), 4), ids=lambda plot: plot.name)
 def test_nothing_is_clipped(plot, name: str) -> None:
     """Words that wrap and one that cannot take turns over plots and timelines."""
     titles = ["a long name of a problem " * 12 + "\nmakespan 15, span 15", "W" * 300]

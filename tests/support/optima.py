@@ -208,6 +208,7 @@ def main(files: list[str]) -> int:
     tests = Path(__file__).parents[1]
     every = sorted(str(path) for path in tests.rglob("test_*.py") if _USES.search(path.read_text(encoding="utf-8")))
     os.environ[RECORD] = "more" if files else "all"
+    os.environ.setdefault("PIPESCHED_DAY", "all")  # of every day
     return int(pytest.main(["-q", "-p", "no:cacheprovider", *(files or every)]))
 
 

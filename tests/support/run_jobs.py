@@ -93,7 +93,7 @@ def on_two_devices() -> Iterator[Job]:
         yield job(one, random_order(one, Random(shape), pairs=0.3), f"random {shape}, {today}", split=today)
         if shape == "wave":
             continue
-        if (number + DAY) % 2:
+        if (number + DAY // 2) % 2:
             small = problem(2, 3, times=TIMES, **keys)
             yield job(small, solved(small), f"solved {shape}", split=other)
     one = problem(2, 4)

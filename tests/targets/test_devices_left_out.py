@@ -141,7 +141,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", daily([*CASES], 2))
 def test_limits_of_the_most_devices_are_not_those_of_fewer(case: str) -> None:
     document, name, text = CASES[case]
     form = PARTITION_FORMATS[name]

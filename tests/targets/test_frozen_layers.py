@@ -15,6 +15,7 @@ from runtime.partitions.catalogue import PARTITION_FORMATS
 from runtime.partitions.plan_limits import restricted
 from runtime.partitions.plan_settings import settings_of
 from targets.schedules import written_for
+from tests.support.daily import daily
 from tests.support.plans_at_once import at_once
 
 _BACKWARD_OF_EVERY_STAGE = {"deepspeed", "megatron-hybrid-order", "megatron-order", "torchtitan"}
@@ -45,7 +46,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", daily([*CASES], 2))
 def test_each_runtime_has_a_plan_that_it_can_run_or_refuses_at_once(case: str) -> None:
     layers, refusing = CASES[case]
     document = {"devices": 2, "microbatches": 4, "placement": ["linear", "v-shape"], "layers": layers}

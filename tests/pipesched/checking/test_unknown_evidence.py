@@ -21,6 +21,7 @@ from pipesched.results.evidence_document import evidence_document, evidence_from
 from pipesched.simulation.simulator import simulate
 from solver.planning.plan import plan
 from tests.support.counted import counted
+from tests.support.daily import daily
 from tests.support.makers import problem, schedule
 
 OTHER: dict[str, Any] = {
@@ -59,7 +60,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("evidence", "why"), WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize(("evidence", "why"), daily([*WRONG.values()], 2), ids=daily([*WRONG], 2))
 def test_every_command_reads_the_file(evidence: Any, why: str, tmp_path: Path, capsys: Any) -> None:
     path = str(changed(tmp_path / "schedule.json", evidence))
     for words in (

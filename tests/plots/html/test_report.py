@@ -22,6 +22,7 @@ from plots.html.packed import packed
 from plots.html.parts import Code, Course, Moment, Paragraph, Picture, Points, Schedules, Section, Table
 from plots.html.report import report
 from tests.support.browser import OVERFLOW, TIMES, chromium, complaints_of
+from tests.support.daily import daily
 from tests.support.makers import gpt_1_5b, problem
 from tests.support.report_text import report_text
 from tests.support.self_contained import loaded_by, packed_in, scripts_of
@@ -211,7 +212,7 @@ def test_the_report_is_alive(browser: Any, solved: Path) -> None:
     page.close()
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("width", daily([390, 1440], 2))
 @pytest.mark.parametrize("kind", ["solved", "planned", "swept"])
 def test_no_report_is_wider_than_its_window(browser: Any, kind: str, width: int, request: Any) -> None:
     page = browser.new_page(viewport={"width": width, "height": 900})

@@ -16,6 +16,7 @@ from pipesched.layers.recompute_rule import RecomputeRule, why_not_expressible
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat
 from runtime.partitions.plan_limits import restricted
 from runtime.partitions.staged_model import staged
+from tests.support.daily import daily
 from tests.support.plan_brute_force import partitions
 from tests.support.varied_plans import varied_plan
 
@@ -49,7 +50,7 @@ def _allowed(plan: PlanProblem, choice: Choice, partition: Partition) -> bool:
     )
 
 
-@pytest.mark.parametrize("form", list(PARTITION_FORMATS), ids=lambda form: form.name)
+@pytest.mark.parametrize("form", daily(list(PARTITION_FORMATS), 2), ids=lambda form: form.name)
 def test_restricted_problems_have_the_plans_that_can_be_written(form: PartitionFormat) -> None:
     told = refused = 0
     equal = form.limits.equal_stages

@@ -36,6 +36,7 @@ from solver.solve import solve
 from solver.tasks.job_units import equal_value_search
 from tests.support.collective_problems import tiny_collectives
 from tests.support.counted import counted
+from tests.support.daily import daily
 from tests.support.makers import gpt_1_5b, problem, random_order, random_problem
 from tests.support.module_problems import tiny_modules
 from tests.support.piece_problems import tiny_pieces, tiny_saving_pieces
@@ -65,7 +66,7 @@ def test_the_kernels_mean_is_that_of_the_simulator(seed: int) -> None:
     assert found / local.units.scale == pytest.approx(mean, rel=1e-9, abs=0 if local.units.scale == 1 else 1)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", daily(range(12), 2))
 def test_walks_keep_what_they_are_told_to_keep(seed: int) -> None:
     random = Random(seed)
     one = replace(tiny_problem(random), objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))

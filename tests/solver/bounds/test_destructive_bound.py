@@ -24,6 +24,7 @@ from solver.solve import solve
 from solver.tasks.dispatch import expanded
 from tests.support.columns import Costs, Memory, build
 from tests.support.counted import counted
+from tests.support.daily import daily
 from tests.support.exhaustive.optimum import optimum
 from tests.support.in_turn import in_turn
 from tests.support.makers import gpt_1_5b, problem
@@ -51,7 +52,7 @@ def assert_closed_in_on(best: Value, one: Problem, known: list[Value]) -> set[tu
     return groups
 
 
-@in_turn("seed", range(20))
+@in_turn("seed", daily(range(20), 2))
 @in_turn("objective", (Objective.MAKESPAN, Objective.SPAN))
 def test_nothing_above_the_optimum_is_refuted_and_the_optimum_is_reached(seed: int, objective: Objective) -> None:
     """From a bound of 0 and the worst schedule."""

@@ -29,6 +29,7 @@ from solver.construction.policy import Policy
 from solver.construction.timing import best_times
 from solver.construction.tuned_lists import TunedLists
 from tests.support.columns import Costs, Memory, build
+from tests.support.daily import daily
 from tests.support.in_turn import in_turn
 from tests.support.makers import PLACEMENTS
 from tests.support.makers import problem as problem_of
@@ -229,7 +230,7 @@ def least_makespan(problem: Problem, chosen: Iterable[Policy]) -> tuple[int | Fr
     return min(found)
 
 
-@pytest.mark.parametrize("name", PLACEMENTS)
+@pytest.mark.parametrize("name", daily([*PLACEMENTS], 2))
 @pytest.mark.parametrize("held", (None, 4))
 def test_blocks_gain_on_every_placement(name: str, held: int | None) -> None:
     """Blocks of .6 of their passes, in any memory and in that of four activations a stage."""

@@ -39,7 +39,7 @@ def _problem(seed: int, **keys: Any) -> Problem:
     return problem_from(document | keys, "test")
 
 
-@pytest.mark.parametrize("seed", daily(range(24), 3))
+@pytest.mark.parametrize("seed", daily(range(24), 6))
 def test_figures_are_those_of_the_whole_schedule(seed: int) -> None:
     """Of orders that do not depend on the number of micro-batches."""
     problem, found = _problem(seed), list[str]()

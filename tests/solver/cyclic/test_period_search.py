@@ -177,7 +177,7 @@ def least_of(patterns: Iterable[Pattern]) -> Pattern | None:
     return best
 
 
-@pytest.mark.parametrize("seed", (*range(10), 36, 120, 132, 140))
+@pytest.mark.parametrize("seed", (*daily(range(10), 2), 36, 120, 132, 140))
 def test_the_model_finds_the_shortest_period_over_all_modes_and_no_shorter(seed: int) -> None:
     """Cheaper fused backwards, and blocks of .6 to 1.1 of a forward and a full backward: two devices, or one of two."""
     rng = Random(seed)
@@ -214,7 +214,7 @@ def test_the_model_finds_the_shortest_period_over_all_modes_and_no_shorter(seed:
             assert found.period <= length
 
 
-@pytest.mark.parametrize("keys", PLACEMENTS, ids=lambda keys: str(keys["placement"]))
+@pytest.mark.parametrize("keys", daily(PLACEMENTS, 3), ids=lambda keys: str(keys["placement"]))
 @pytest.mark.parametrize("capacity", daily((6, 9), 2))
 def test_every_placement_for_any_number_of_micro_batches(keys: dict[str, object], capacity: int) -> None:
     times = {"forward": 10, "backward": 11, "weight": 5, "transfer": 2}
@@ -363,7 +363,7 @@ def test_what_has_no_period_is_refused() -> None:
             solve_period(one)
 
 
-@pytest.mark.parametrize("backward", (0, 1, 7))
+@pytest.mark.parametrize("backward", daily((0, 1, 7), 3))
 @pytest.mark.parametrize("transfer", (0, 3, 50))
 @pytest.mark.parametrize(
     ("devices", "keys"), [(2, {}), (3, {}), (2, {"placement": "v-shape"}), (2, {"placement": "bidirectional"})]

@@ -16,7 +16,7 @@ from solver.construction.timing import best_times
 from solver.cyclic.replication import ReplicationParams, best_extendable, shortened
 from solver.solve import solve
 from tests.support.counted import counted
-from tests.support.daily import DAY
+from tests.support.daily import DAY, daily
 from tests.support.makers import problem
 
 PLACEMENTS: tuple[dict[str, object], ...] = (
@@ -30,7 +30,7 @@ PLACEMENTS: tuple[dict[str, object], ...] = (
 )
 
 
-@pytest.mark.parametrize("keys", PLACEMENTS, ids=str)
+@pytest.mark.parametrize("keys", daily(PLACEMENTS, 2), ids=str)
 def test_stretched_schedules_are_valid_for_any_number_of_micro_batches(keys: dict[str, object]) -> None:
     short = problem(4, 24, objective="span", **keys)
     schedules = list(list_schedules(short))[::30]

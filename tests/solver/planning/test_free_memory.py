@@ -84,7 +84,7 @@ def test_the_most_and_then_the_least_time():
 
 
 @pytest.mark.parametrize("leaves", [*Leaves])
-@pytest.mark.parametrize("seed", daily(range(20), 10))
+@pytest.mark.parametrize("seed", daily(range(20), 20))
 def test_against_every_partition(seed, leaves):
     problem = _drawn(seed, leaves)
     if leaves is Leaves.PER_LAYER and not any(map(holds_cache, problem.model.layers)):

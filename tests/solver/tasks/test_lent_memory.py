@@ -17,6 +17,7 @@ from pipesched.validation.validator import validate
 from solver.analysis.memory_levels import MemoryLevels
 from solver.solve import solve
 from tests.support.counted import counted
+from tests.support.daily import daily
 
 SURE = counted(5.0)
 
@@ -36,7 +37,7 @@ def three(capacity: list[int], **offload: object) -> Problem:
     return problem_from(document)
 
 
-@pytest.mark.parametrize(("capacity", "value"), [([2, 3, 1], 170), ([2, 3, 2], 154), ([2, 3, 4], 140)])
+@pytest.mark.parametrize(("capacity", "value"), daily([([2, 3, 1], 170), ([2, 3, 2], 154), ([2, 3, 4], 140)], 3))
 def test_the_more_room_the_other_device_has_the_less_time_it_takes(capacity: list[int], value: int) -> None:
     one = three(capacity)
     found = solve(one, counted(60.0))
