@@ -32,21 +32,18 @@ import json
 
 from pipesched.deadline import SHORT, asking
 from pipesched.errors import BadInput
-from pipesched.files.exact_numbers import read_json
-from pipesched.problem.passes import OFFLOAD, RELOAD, F, Pass, PassKind, Slot
+from pipesched.problem.passes import OFFLOAD, RELOAD, F, Pass
 from pipesched.problem.problem import Problem
-from pipesched.schedule.schedule import overlapped
 from pipesched.schedule.timeline import Timeline
 from pipesched.version import VERSION
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
-from runtime.importers.catalogue import IMPORTERS, Importer, Orders
+from runtime.importers.program_json import BLOCK, FORMAT, NAME, RECV, SEND
 from runtime.lowering.deadlock import Semantics, proved
 from runtime.lowering.programs import Compute, Instruction, Send, Tensor, lower
 from runtime.lowering.stream_programs import needed_by, stream_programs
 from runtime.lowering.stream_transfers import Streams, TaskTransfer, TransferRows, proved_streams, transfer_rows
 
-_NAME, _FORMAT, _SUFFIX = "program", "pipesched-program 1", ".program.json"
-_BLOCK, _SEND, _RECV = "BLOCK", "SEND", "RECV"
+_SUFFIX = ".program.json"
 
 
 def _write(timeline: Timeline, _: Settings) -> Files:
@@ -54,7 +51,7 @@ def _write(timeline: Timeline, _: Settings) -> Files:
     placement = problem.placement
     document = {
         "tool": f"pipesched {VERSION}",
-        "format": _FORMAT,
+        "format": FORMAT,
         "problem": problem.name,
         "schedule": timeline.schedule.name,
         "devices": problem.devices,
@@ -68,7 +65,7 @@ def _write(timeline: Timeline, _: Settings) -> Files:
     }
     schedule = timeline.schedule
     if schedule.task_orders and problem.network.blocks:
-        raise BadInput(f"{_NAME}: found orders of tasks and overlapped blocks; allowed: one of them")
+        raise BadInput(f"{NAME}: found orders of tasks and overlapped blocks; allowed: one of them")
     if _has_streams(timeline):
         streams = stream_programs(timeline)
         document["streams"] = _streams(timeline, streams)
@@ -108,7 +105,7 @@ def _transfers(timeline: Timeline, rows: TransferRows) -> list[list[dict[str, ob
     return [
         [
             {
-                "do": _SEND if one.source == device else _RECV,
+                "do": SEND if one.source == device else RECV,
                 "tensor": _tensor(timeline, one),
                 "of": text(one.producer),
                 "for": text(one.consumer),
@@ -128,22 +125,22 @@ def _tensor(timeline: Timeline, one: TaskTransfer) -> str | None:
 
 
 def _proof(timeline: Timeline) -> str:
-    proofs = [] if timeline.schedule.task_orders else [proved(_NAME, lower(timeline), tuple(Semantics))]
+    proofs = [] if timeline.schedule.task_orders else [proved(NAME, lower(timeline), tuple(Semantics))]
     if _has_streams(timeline):
         streams = stream_programs(timeline)
-        proofs.append(proved_streams(_NAME, timeline, streams, transfer_rows(timeline, streams)))
+        proofs.append(proved_streams(NAME, timeline, streams, transfer_rows(timeline, streams)))
     return "; streams: ".join(proofs)
 
 
 def _step(problem: Problem, step: Instruction) -> dict[str, object]:
     if isinstance(step, Compute):
         passes = [_pass(problem, p) for p in step.passes]
-        return passes[0] if len(passes) == 1 else {"do": _BLOCK, "passes": passes}
+        return passes[0] if len(passes) == 1 else {"do": BLOCK, "passes": passes}
     transfer = step.transfer
     sends = isinstance(step, Send)
     near, far = (transfer.producer, transfer.consumer) if sends else (transfer.consumer, transfer.producer)
     return {
-        "do": _SEND if sends else _RECV,
+        "do": SEND if sends else RECV,
         "tensor": transfer.tensor.value,
         "stage": near.stage,
         "microbatch": transfer.microbatch,
@@ -161,51 +158,9 @@ def _pass(problem: Problem, p: Pass) -> dict[str, object]:
     return step
 
 
-def _recognises(text: str) -> bool:
-    return text.lstrip().startswith("{") and f'"{_FORMAT}"' in text
-
-
-def _read(text: str) -> Orders:
-    """Return the order of passes on each device from the file's text; sends and receives follow from it and are
-    ignored.
-
-    `BadInput` if the file has no such orders.
-    """
-    document = read_json(text, "program")
-    rows = document.get("programs") if isinstance(document, dict) else None
-    if isinstance(document, dict) and rows is None and "streams" in document:
-        raise BadInput("programs: found streams alone; allowed: programs, the order of whole passes")
-    if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
-        raise BadInput("programs: found no list of instructions for each device")
-    orders: Orders = []
-    for device, row in enumerate(rows):
-        try:
-            orders.append([_slot(step) for step in row if step["do"] not in (_SEND, _RECV)])
-        except (KeyError, TypeError, ValueError):
-            raise BadInput(f"programs, device {device}: allowed: instructions with do, stage and microbatch") from None
-    return orders
-
-
-def _slot(step: dict[str, object]) -> Slot:
-    if step["do"] == _BLOCK:
-        passes = step["passes"]
-        if not isinstance(passes, list):
-            raise TypeError
-        forward, backward = map(_read_pass, passes)
-        return overlapped(forward, backward)
-    return (_read_pass(step),)
-
-
-def _read_pass(step: dict[str, object]) -> Pass:
-    kind, stage, microbatch = step["do"], step["stage"], step["microbatch"]
-    if not isinstance(kind, str) or not isinstance(stage, int) or not isinstance(microbatch, int):
-        raise TypeError
-    return Pass(PassKind(kind), stage, microbatch)
-
-
 EXPORTERS.register(
     Exporter(
-        name=_NAME,
+        name=NAME,
         description="computes, sends and receives of every device as JSON, for any placement (bidirectional ones too)",
         suffix=_SUFFIX,
         write=_write,
@@ -213,7 +168,4 @@ EXPORTERS.register(
         streams=True,
         features=frozenset(["memory.offload.to", "microbatch_scale", "sequence_chunks"]),
     )
-)
-IMPORTERS.register(
-    Importer(name=_NAME, description="the program of every device, as exported", recognises=_recognises, read=_read)
 )

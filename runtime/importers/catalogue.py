@@ -21,13 +21,16 @@ Orders = list[list[Slot]]
 class Importer:
     """A format of schedules to read: `recognises` returns True for a text in this format.
 
-    `read` returns the slots of every device in order; it raises `BadInput` for a broken text.
+    `read` returns the slots of every device in order; it raises `BadInput` for a broken text. `whole` returns the
+    schedule of a format that holds more than that: passes of modules and pieces, orders of streams, waits (None: the
+    format does not); it raises `BadInput` where `read` may still know the slots.
     """
 
     name: str
     description: str
     recognises: Callable[[str], bool]
     read: Callable[[str], Orders]
+    whole: Callable[[str], Schedule] | None = None
 
 
 IMPORTERS: Registry[Importer] = Registry("runtime.importers", "import format")
@@ -46,6 +49,9 @@ def import_schedule(path: str | Path, problem: Problem) -> Schedule:
     if importer is None:
         known = "; ".join(f"{one.name} ({one.description})" for one in IMPORTERS)
         raise BadInput(f"{path}: found no schedule of a known format; allowed: {known}")
+    whole = None if importer.whole is None else _whole(importer.whole, text, problem)
+    if whole is not None:
+        return Schedule(whole.orders, Path(path).stem, whole.task_orders, whole.waits)
     try:
         orders = importer.read(text)
     except BadInput as error:
@@ -56,6 +62,15 @@ def import_schedule(path: str | Path, problem: Problem) -> Schedule:
     if wrong:
         raise BadInput(*(f"{path}: does not match {problem.name}: {violation.text}" for violation in wrong[:5]))
     return schedule
+
+
+def _whole(read: Callable[[str], Schedule], text: str, problem: Problem) -> Schedule | None:
+    """Return all of a schedule; None if it is not one of this problem, whose passes may be others."""
+    try:
+        found = read(text)
+    except BadInput:
+        return None
+    return None if validate_schedule(problem, found) else found
 
 
 def _is_run(problem: Problem, slot: Slot) -> bool:

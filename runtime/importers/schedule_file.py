@@ -6,8 +6,8 @@ import re
 
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_json
-from pipesched.files.schedule_file import FORMAT
-from pipesched.schedule.schedule import parse_slot
+from pipesched.files.schedule_file import FORMAT, schedule_from
+from pipesched.schedule.schedule import Schedule, parse_slot
 from runtime.importers.catalogue import IMPORTERS, Importer, Orders
 
 _FORMAT = re.compile(rf'\s*\{{\s*"format"\s*:\s*"{FORMAT}"')
@@ -25,11 +25,16 @@ def _read(text: str) -> Orders:
     return [[parse_slot(str(slot)) for slot in order] for order in orders]
 
 
+def _whole(text: str) -> Schedule:
+    return schedule_from(read_json(text, "schedule file"), "schedule file").timeline.schedule
+
+
 IMPORTERS.register(
     Importer(
         name="pipesched",
         description="a schedule file that `solve` or `simulate` wrote",
         recognises=_recognises,
         read=_read,
+        whole=_whole,
     )
 )

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from commands.main import main
+from commands.shared.file_arguments import write_schedule
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
+from pipesched.files.problem_file import problem_from
+from pipesched.files.schedule_file import ScheduleFile
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Problem
+from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
+from pipesched.simulation.simulator import simulate
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.importers.catalogue import import_schedule
+from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.makers import problem
 
 ORDERS = [("1f1b", "linear", 1), ("zb-h1", "linear", 1), ("zb-2p", "linear", 1), ("interleaved-1f1b", "interleaved", 2)]
@@ -107,3 +117,47 @@ def test_the_letters_of_older_torch_are_said_with_what_to_do(text: str, tmp_path
         import_schedule(path, problem(2, 2))
     path.write_text(re.sub(r"(\d)B(\d)", r"\1I\2", text).replace("BW", "B"))
     assert import_schedule(path, problem(2, 2)).orders
+
+
+SMALL = {"devices": 2, "microbatches": 2, "times": {"forward": 1, "backward": 2}}
+EVERY_PASS = {"gather": {"time": 1, "memory": 1, "keep": "never"}, "reduce": {"time": 1, "every": "microbatch"}}
+PARTS = {"placement": "shared", "times": {"forward": 1, "backward": 1}}
+FEATURES: dict[str, dict[str, Any]] = {
+    "orders of streams": {"objective": "iteration", "parameters": EVERY_PASS | {"step": {"time": 1}}},
+    "modules": {"modules": {"head": PARTS | {"follows": 1, "barriers": 2}, "embedding": PARTS | {"feeds": 0}}},
+    "pieces": {"sequence_chunks": 2},
+    "waits": {"memory": {"capacity": 1, "activation": 1, "offload": {"out": 1, "in": 1}}, "microbatches": 3},
+}
+
+
+@pytest.mark.parametrize("features", FEATURES.values(), ids=FEATURES)
+def test_a_schedule_file_takes_as_long_as_where_it_was_written(features: dict[str, Any], tmp_path: Path) -> None:
+    one = problem_from(SMALL | features)
+    found = solve(one, counted(4)).timeline
+    assert found is not None
+    one, path = found.problem, tmp_path / "ours.json"
+    write_schedule(path, ScheduleFile(found))
+    read = import_schedule(path, one)
+    assert (read.orders, read.task_orders, read.name) == (found.schedule.orders, found.schedule.task_orders, "ours")
+    assert measure(simulate(one, read)).makespan_ticks == measure(found).makespan_ticks
+
+
+def test_every_format_is_known_where_no_exporter_is_loaded(tmp_path: Path) -> None:
+    """The importer of programs stood beside their exporter, which `compare --with` does not load."""
+    one = problem(2, 2)
+    path = tmp_path / "one.program.json"
+    path.write_text(EXPORTERS["program"].export(simulate(one, HEURISTICS["1f1b"].order(one)))[".program.json"])
+    (tmp_path / "one.yaml").write_text("devices: 2\nmicrobatches: 2\ntimes: {forward: 1, backward: 1, weight: 1}\n")
+    words = [
+        "compare",
+        str(tmp_path / "one.yaml"),
+        "--no-optimal",
+        "--schedules",
+        "gpipe",
+        "--with",
+        str(path),
+        "--json",
+    ]
+    ran = subprocess.run([sys.executable, "-m", "pipesched", *words], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert {row["schedule"] for row in json.loads(ran.stdout)["rows"]} == {"gpipe", path.name}

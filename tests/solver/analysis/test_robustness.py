@@ -241,3 +241,9 @@ def test_the_least_mean_of_unequal_micro_batches() -> None:
         assert after.mean == pytest.approx(under_noise(retimed, *noise).makespan.mean * float(found.problem.tick))
         means.append((before.mean, after.mean))
     assert any(after < before for before, after in means)
+
+
+def test_a_problem_that_takes_no_time_has_a_recommendation() -> None:
+    nothing = problem(2, 2, times={"forward": 0, "backward": 0})
+    found = recommendation(solve(nothing, counted(1)), None)
+    assert found is not None and found.reason.startswith("which takes 0 as")
