@@ -27,7 +27,7 @@ signal.pause()
 _SLOW = """
 import os, sys, time
 if not os.fork():
-    for _ in range(45):
+    for _ in range(30):
         time.sleep(0.1)
         began = time.process_time()
         while time.process_time() - began < 0.01: pass
@@ -39,7 +39,7 @@ sys.exit("the last line")
 
 def test_a_group_that_waits_for_itself_is_ended_with_all_its_processes(tmp_path: Path) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
-        run_in_own_session([sys.executable, "-c", _WAITS, str(tmp_path / "child")], tmp_path, os.environ, still=1.5)
+        run_in_own_session([sys.executable, "-c", _WAITS, str(tmp_path / "child")], tmp_path, os.environ, still=0.5)
     state, until = Path(f"/proc/{(tmp_path / 'child').read_text()}/stat"), time.monotonic() + 30
     while not _is_over(state):  # on a busy machine a killed process takes a moment to end
         assert time.monotonic() < until
@@ -54,5 +54,5 @@ def _is_over(state: Path) -> bool:
 
 
 def test_a_slow_group_is_waited_for(tmp_path: Path) -> None:
-    code, errors = run_in_own_session([sys.executable, "-c", _SLOW], tmp_path, os.environ, still=1.5)
+    code, errors = run_in_own_session([sys.executable, "-c", _SLOW], tmp_path, os.environ, still=1.0)
     assert (code, errors) == (1, "the last line\n")

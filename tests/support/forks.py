@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import IO
 
 ROOT = Path(__file__).resolve().parents[2]
-# Each program is the child of a process that waits for it and writes down its exit code. A request is the length of its
+# Each program is the child of a process that waits for it and writes down its exit code. It ends without taking apart
+# what was loaded before the fork, which would copy all of it: up to a processor second each. A request is the length of its
 # text, with which come the descriptors of standard output and standard error, and the text.
 _SERVER = """
-import os, pickle, socket, sys
+import atexit, os, pickle, socket, sys, traceback
 
 asked = socket.socket(fileno=int(sys.argv[1]))
 while True:
@@ -65,7 +66,21 @@ for number, own in enumerate((os.open(os.devnull, os.O_RDONLY), *printed)):
     os.dup2(own, number)
     os.close(own)
 sys.argv = words
-exec(compile(code, words[0], "exec"), {"__name__": "__main__"})
+status = 0
+try:
+    exec(compile(code, words[0], "exec"), {"__name__": "__main__"})
+except SystemExit as end:
+    status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    if status and status is not end.code:
+        print(end.code, file=sys.stderr)
+except BaseException:
+    status = 1
+    traceback.print_exc()
+atexit._run_exitfuncs()
+for each in (sys.stdout, sys.stderr):
+    if each is not None:
+        each.flush()
+os._exit(status)
 """
 _POLL = 0.02  # seconds
 _FIRST = 300.0  # seconds until the libraries are loaded, on the busiest machine

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -81,11 +81,16 @@ def both_splits(one: Problem, order: Schedule, name: str) -> Iterator[Job]:
         yield job(one, order, f"{name}, {split}", split=split)
 
 
-def on_two_devices() -> Iterator[Job]:
-    """Yield jobs of random orders with random kinds of backward on every placement, and of solved ones on half of them.
+@cache
+def on_two_devices() -> Sequence[Job]:
+    """Return jobs of random orders with random kinds of backward on every placement, and of solved ones on half of them.
 
     The method that splits backwards alternates from job to job and from day to day.
     """
+    return (*_on_two_devices(),)
+
+
+def _on_two_devices() -> Iterator[Job]:
     shapes = SHAPES | {"explicit": {"placement": [1, 0, 0, 1, 1]}}
     for number, (shape, keys) in enumerate(shapes.items()):
         one = problem(2, 4, times=TIMES, **keys)
@@ -114,9 +119,14 @@ def on_three_devices() -> Iterator[Job]:
     yield job(alone, random_order(alone, Random(2)), "one micro-batch: replicas that see none")
 
 
-def on_four_devices() -> Iterator[Job]:
-    """Yield a job of every published schedule on the first placement where it applies, of 6 micro-batches, else 8; one
+@cache
+def on_four_devices() -> Sequence[Job]:
+    """Return a job of every published schedule on the first placement where it applies, of 6 micro-batches, else 8; one
     step."""
+    return (*_on_four_devices(),)
+
+
+def _on_four_devices() -> Iterator[Job]:
     for number, heuristic in enumerate(HEURISTICS):
         for microbatches, (shape, keys) in product((6, 8), (SHAPES | SAVING).items()):
             one = problem(4, microbatches, **keys)
@@ -137,8 +147,8 @@ def on_four_devices() -> Iterator[Job]:
 
 def of_the_day() -> list[Job]:
     """Return the jobs of the published schedules that today's seed draws."""
-    every = [*on_four_devices()]
-    return every if SEED == "all" else Random(SEED).sample(every, DRAWN)
+    every = on_four_devices()
+    return [*every] if SEED == "all" else Random(SEED).sample(every, DRAWN)
 
 
 def doctored() -> Iterator[Job]:
@@ -190,7 +200,7 @@ def _without(program: Program | None, word: str) -> Program:
     return program._replace(rows=rows)
 
 
-UNIT = 0.01  # seconds of one unit of time of sleeping stages
+UNIT = 0.004  # seconds of one unit of time of sleeping stages
 
 
 def asleep() -> Iterator[Job]:
@@ -201,7 +211,7 @@ def asleep() -> Iterator[Job]:
     orders["late W"] = schedule_of([_late_weights(orders["zb-h1"], device) for device in range(3)])
     for name, split in (("1f1b", "store"), ("zb-h1", "store"), ("solved", "store"), ("late W", "autograd")):
         yield job(
-            one, orders[name], f"asleep {name}, {split}", model=ModelSpec("sleep"), split=split, steps=3,
+            one, orders[name], f"asleep {name}, {split}", model=ModelSpec("sleep"), split=split, steps=2,
             seconds_per_tick=UNIT * float(one.tick),
         )  # fmt: skip
 

@@ -25,6 +25,11 @@ def begin(client: Any, tab: str, seconds: float = 60, text: str = HARD) -> Any:
     return client.post("/api/solves", json={"text": text, "seconds": seconds, "workers": 1, "tab": tab})
 
 
+def wait_for_a_schedule(client: Any, name: str) -> None:
+    while client.post("/api/files", json={"solve": name, "format": "schedule.json"}).status_code == 400:
+        time.sleep(0.1)
+
+
 class Watching:
     """The events of a solve, taken on a thread of their own; `wait` for one of a kind."""
 
@@ -55,13 +60,13 @@ def test_turns_places_and_stopping(client: Any) -> None:
     assert "waiting already" in begin(client, "third-tab").json()["mistakes"][0]
     assert of_kind(compared(client, GOOD), "row"), "a solve holds nobody else up"
     waited = Watching(client, second)
-    time.sleep(2)
+    wait_for_a_schedule(client, first)
     client.post(f"/api/solves/{first}/stop", json={})
     found = watching.end()
     solution = of_kind(found, "solution")[0]
     assert solution["interrupted"] and solution["value"] >= solution["lower_bound"] > 0
     assert client.post("/api/files", json={"solve": first, "format": "schedule.json"}).status_code == 200
-    time.sleep(2)
+    wait_for_a_schedule(client, second)
     client.post(f"/api/solves/{second}/stop", json={})
     seen = waited.end()
     assert of_kind(seen, "queue") == [{"place": 1, "waiting": 1}] and of_kind(seen, "solution")
@@ -82,23 +87,26 @@ def test_a_broken_problem_ends_its_solve(client: Any) -> None:
 
 
 def test_what_nobody_watches_is_forgotten(client_of: Callable[..., Any]) -> None:
-    client = client_of(solves=1, idle_seconds=1)
+    client = client_of(solves=1, idle_seconds=0.2)
     name = begin(client, "first-tab").json()["solve"]
-    for _ in range(100):
-        time.sleep(0.2)
+    for _ in range(600):
+        time.sleep(0.1)
         answer = client.post(f"/api/solves/{name}/stop", json={})
         if answer.status_code == 400:
             break
     assert "not known" in answer.json()["mistakes"][0]
-    # Its process has ended, too: the next one gets its turn.
-    following = begin(client, "second-tab", seconds=1, text=GOOD).json()["solve"]
-    assert of_kind(events(client.get(f"/api/solves/{following}/events")), "solution")
+    # Its process has ended, too: the next one gets its turn, unless a busy machine was slow to watch that one as well.
+    for number in range(20):
+        following = begin(client, f"following-tab-{number}", seconds=1, text=GOOD).json()["solve"]
+        solved = of_kind(events(client.get(f"/api/solves/{following}/events")), "solution")
+        if solved:
+            break
+    assert solved
 
 
 def test_a_process_that_dies_is_said_and_what_it_found_is_kept(client: Any) -> None:
     name = begin(client, "first-tab").json()["solve"]
-    while client.post("/api/files", json={"solve": name, "format": "schedule.json"}).status_code == 400:
-        time.sleep(0.1)
+    wait_for_a_schedule(client, name)
     # The one that goes on searching; others end by themselves.
     for process in multiprocessing.active_children():
         process.kill()

@@ -8,7 +8,9 @@ import os
 import pickle
 import sys
 import time
+from collections.abc import Sequence
 from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 _POLL = 0.5  # seconds
@@ -28,6 +30,15 @@ def supervise(folder: Path, devices: int) -> int:
     ranks = [multiprocessing.Process(target=work, args=(folder, rank, devices), daemon=True) for rank in range(devices)]
     for process in ranks:
         process.start()
+    try:
+        return _watched(folder, ranks, parent)
+    finally:
+        for process in ranks:
+            process.kill()
+
+
+def _watched(folder: Path, ranks: Sequence[BaseProcess], parent: int) -> int:
+    """Wait for the processes as `supervise` does; those that go on are left alone."""
     while any(process.exitcode is None for process in ranks):
         wait([process.sentinel for process in ranks if process.exitcode is None], timeout=_POLL)
         if any(process.exitcode for process in ranks):
@@ -51,5 +62,8 @@ def report(folder: Path, rank: int, text: str) -> None:
 
 
 if __name__ == "__main__":
-    # Daemon processes end with this one.
-    sys.exit(supervise(Path(sys.argv[1]), int(sys.argv[2])))
+    # Python's own end takes apart all that torch has loaded, for a second.
+    done = supervise(Path(sys.argv[1]), int(sys.argv[2]))
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(done)

@@ -38,7 +38,7 @@ def test_every_gradient_is_the_reference_s_and_the_order_the_file_s(devices: int
 
 
 def test_the_schedules_run_are_those_that_are_meant() -> None:
-    published = list(on_four_devices())
+    published = on_four_devices()
     beyond = set(HEURISTICS.names()) - {one.name.split(" on ")[0] for one in published}
     # PyTorch's stages take micro-batches of one shape, and their activations do not move to other devices.
     others = ("microbatch_order", "pipelines", "sequence_chunks", "modules", "memory.offload.to")

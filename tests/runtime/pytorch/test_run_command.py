@@ -23,8 +23,9 @@ from pipesched.simulation.simulator import simulate
 from runtime.pytorch.processes import launch as torch_launch
 from runtime.running import heartbeat as torch_status
 from tests.support.makers import problem, random_order
+from tests.support.own_session import waited_for
 from tests.support.saving_orders import TIMELINES
-from tests.support.torch_forks import supervisor
+from tests.support.torch_forks import fork, supervisor
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = ["--hidden", "16", "--heads", "2", "--sequence", "6", "--vocabulary", "24", "--steps", "2", "--device", "cpu"]
@@ -76,6 +77,7 @@ def user_model(folder: Path, monkeypatch: pytest.MonkeyPatch, misbehave: str) ->
     monkeypatch.chdir(folder)
 
 
+@pytest.mark.usefixtures("torch_is_loaded")
 def test_a_run_prints_and_writes_predicted_and_measured(
     schedule_path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,8 +135,8 @@ def test_copies_and_recomputation_run_too(tmp_path: Path, capsys: pytest.Capture
     [
         (
             "time.sleep(600)",
-            "4",
-            ["stalled: no device has moved on for 4 s", r"device 0 is still in F0\.\d", r"device 1 waits for F0\.(\d) of device 0, to run F1\.\1"],
+            "2",
+            ["stalled: no device has moved on for 2 s", r"device 0 is still in F0\.\d", r"device 1 waits for F0\.(\d) of device 0, to run F1\.\1"],
         ),
         (
             "raise ValueError('no third time')",
@@ -178,20 +180,48 @@ def test_the_user_s_model_and_the_reference_may_take_longer_than_the_time_limit(
         torch_launch._wait([], tmp_path, Supervisor(8), 2, 0.1)  # type: ignore[arg-type]
 
 
+# torchrun, whose ranks are forks, since PyTorch is loaded, and no new processes; their output goes to a file.
+TORCHRUN = """
+import os, runpy, sys
+from torch.distributed import run
+from torch.distributed.launcher.api import elastic_launch
+
+os.dup2(os.open("said", os.O_WRONLY | os.O_CREAT), 1)
+
+
+def rank(*words):
+    sys.argv = ["pipesched", *words[words.index("pipesched") + 1:]]
+    try:
+        runpy.run_module("pipesched", run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        sys.stdout.flush()
+        assert not end.code, end.code
+
+
+def forks(config, entrypoint):
+    config.start_method = "fork"
+    return elastic_launch(config, rank)
+
+
+run.elastic_launch = forks
+run.main()
+"""
+
+
 def test_the_same_entry_runs_under_torchrun(tmp_path: Path) -> None:
     pytest.importorskip("torch.distributed.pipelining.schedules")
     from random import Random
 
     one = problem(2, 4, placement="v-shape")
     path = written(tmp_path, one, random_order(one, Random(4)))
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [
-        *launcher, "-m", "pipesched", "run", path, *SMALL, "--dtype", "bfloat16", "--lowering", "torch", "--json",
+        "torchrun", "--standalone", "--nproc-per-node", "2", "-m", "pipesched", "run", path, *SMALL,
+        "--dtype", "bfloat16", "--lowering", "torch", "--json",
     ]  # fmt: skip
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo"}
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, env=environment, check=False)
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)  # one object, from the first rank only
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    code, said = waited_for(fork(TORCHRUN, command, tmp_path, environment))
+    assert code == 0, said
+    document = json.loads((tmp_path / "said").read_text())  # one object, from the first rank only
     assert document["good"]
     assert (document["dtype"], document["lowering"]) == ("bfloat16", "torch")
     assert document["gradients_compared"] > 0

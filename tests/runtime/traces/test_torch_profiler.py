@@ -13,7 +13,7 @@ from tests.support.later import needs
 needs("torch.distributed.pipelining.schedules")
 
 # Stage 0 sleeps long and stage 1 shortly, so that stage 1 waits inside its forwards, and stage 0 inside its backwards.
-LONG, SHORT = 0.4, 0.02
+LONG, SHORT = 0.2, 0.02
 SCRIPT = """
 import sys, time
 import torch
