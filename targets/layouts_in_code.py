@@ -38,7 +38,7 @@ def layouts(
     seconds: float | None = None,
     stop: Event | None = None,
 ) -> Layouts:
-    """Return all layouts of a model on `gpus` devices, by step time in ms; `recommended` is the one to use.
+    """Return all layouts of a model on `gpus` devices, by step time in ms, with the one to use (`recommended`).
 
     `config` is a configuration, or the path of one, `hardware` a device's name or a hardware file. A step trains on
     `microbatches` micro-batches, or on a `batch` of sequences, for which the `microbatch_size` is chosen from several.

@@ -1,6 +1,7 @@
 """Docstrings of the production packages say what their readers cannot guess: when the result is None, and what is raised.
 
-Readers see signature and docstring, of an enumeration its docstring, and not the body.
+Readers see signature and docstring, of an enumeration its docstring, and not the body. A parameter that is gone has no
+sentence.
 """
 
 from __future__ import annotations
@@ -17,12 +18,17 @@ PACKAGES = ("commands", "formulations", "heuristics", "pipesched", "plots", "run
 # Raised where the program itself is wrong, or by methods that only subclasses implement.
 _OF_THE_PROGRAM = {"AssertionError", "NotImplementedError"}
 
+# Names with which a sentence or clause of a docstring begins, as in "`steps` are in turn".
+_EXPLAINED = re.compile(r"(?:^|[.;:] |\n)`([a-z_]\w*)`(?=: | is | are | has | have | says | say | gives )")
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def _gaps(path: Path, text: str) -> Iterator[str]:
-    """Each special case of a function, or member of an enumeration, that its docstring does not name."""
-    for node in ast.walk(ast.parse(text)):
+    """Each special case of a function, or member of an enumeration, that its docstring does not name, or name that is gone."""
+    tree = ast.parse(text)
+    known = _names(tree)
+    for node in ast.walk(tree):
         if not isinstance(node, ast.ClassDef | Function) or (document := ast.get_docstring(node)) is None:
             continue
         if isinstance(node, ast.ClassDef):
@@ -35,7 +41,31 @@ def _gaps(path: Path, text: str) -> Iterator[str]:
                 and not re.search("True|False", document)
             ):
                 missing.append("True")
+            explained = {*_EXPLAINED.findall(document)} - known - _own_names(node)
+            yield from (f"{path}: {node.name} explains {name}, which is gone" for name in sorted(explained))
         yield from (f"{path}: {node.name} does not say {name}" for name in missing)
+
+
+def _names(tree: ast.Module) -> set[str]:
+    """Return the names that any docstring of a module may explain: keys, attributes, imports, functions and classes."""
+    found = set[str]()
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case ast.AnnAssign(target=ast.Name(id=name)) | ast.Attribute(value=ast.Name(id="self"), attr=name):
+                found.add(name)
+            case ast.Constant(value=str(name)) | ast.keyword(arg=str(name)) | ast.alias(name=name):
+                found.add(name)
+    return found
+
+
+def _own_names(function: Function) -> set[str]:
+    """Return the parameters and variables of a function."""
+    inside = [*ast.walk(function)]
+    return {one.arg for one in inside if isinstance(one, ast.arg)} | {
+        one.id for one in inside if isinstance(one, ast.Name)
+    }
 
 
 def _says(document: str, name: str) -> bool:
@@ -113,7 +143,7 @@ class Other:
 def known(name: str) -> bool:
     """Return if there is one."""
 def number(text: str) -> int | None:
-    """Return the number; None without one. `KeyError` in other units."""
+    """Return the number; None without one. `KeyError` in other units. `text` is one. `unit` is its unit."""
     try:
         raise OSError
     except (OSError, KeyError):
@@ -139,5 +169,6 @@ def outer() -> None:
         "some/module.py: area does not say ValueError",
         "some/module.py: known does not say True",
         "some/module.py: number does not say EmptyError",
+        "some/module.py: number explains unit, which is gone",
         "some/module.py: outer does not say LateError",
     }

@@ -46,7 +46,10 @@ class _Read:
     source: str
 
     def places(self, *names: str) -> Sequence[str] | None:
-        """Return the list under the first of these names that is given, an entry for each layer; None without one."""
+        """Return the list under the first of these names that is given, an entry for each layer; None without one.
+
+        A list of another length than the number of layers is added to the mistakes.
+        """
         for name in names:
             found = self.keys.listed(name)
             if found and len(found) != self.layers:
@@ -61,7 +64,10 @@ class _Read:
         return usual if self.config.get(name) == "auto" else self.keys.optional(name) or usual
 
     def multiple(self, name: str, ffn: int) -> int | None:
-        """Return how many experts of width `ffn` the shared ones are, whose width is under `name`; None for none."""
+        """Return how many experts of width `ffn` the shared ones are, whose width is under `name`; None for none.
+
+        A width that is no multiple of `ffn` is added to the mistakes.
+        """
         width = self.keys.optional(name) or 0
         if width % ffn:
             self.keys.mistakes.append(f"{self.source}: {name}: found {width}; allowed: a multiple of {ffn}")

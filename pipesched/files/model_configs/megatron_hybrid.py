@@ -34,7 +34,11 @@ class Layers(NamedTuple):
 
 
 def layers_of(values: Mapping[str, Any], source: str) -> Layers | None:
-    """Return what the arguments' hybrid layer pattern says; None without one."""
+    """Return what the arguments' hybrid layer pattern says; None without one. `BadInput` for a pattern that is wrong or
+    not supported.
+
+    `values` are the arguments by name, `source` names them in messages.
+    """
     for name in _PATTERNS:
         if values.get(name):
             return _read(str(values[name]).strip().strip("'\""), source, name)
@@ -108,7 +112,11 @@ def is_linear(values: Mapping[str, Any]) -> bool:
 
 
 def _full_layers(keys: Keys, values: Mapping[str, Any], layers: int) -> dict[str, Any]:
-    """Return the layers with attention: one in so many, the last of each, or those with 0 in a list."""
+    """Return the key `attention_layers` for the layers with attention: one in so many, the last of each, or those with
+    0 in a list.
+
+    Empty if no layer has attention. A wrong value is added to the mistakes of `keys`.
+    """
     name, given = "linear_attention_freq", values.get("linear_attention_freq")
     linear = listed(given)
     if linear is None and str(given).isdecimal() and int(str(given)) and layers <= MOST_LAYERS:

@@ -273,8 +273,7 @@ def scan_seconds(shape: Shape, training: Training, parallel: Parallel, hardware:
     """Return the seconds of the scan of one layer's mixer, forward and backward; 0 without one.
 
     Operations at `scan_flops`, else a share of attention's rate, with exponentials as in attention; what goes along the
-    sequence
-    runs in waves of the state's tiles, of which small micro-batches have fewer than there are multiprocessors.
+    sequence runs in waves of the state's tiles, of which small micro-batches have fewer than there are multiprocessors.
     """
     if shape.mixing is None:
         return 0.0, 0.0

@@ -44,22 +44,22 @@ class MixerSizes:
 
     @property
     def keys(self) -> int:
-        """The numbers of all keys of a token."""
+        """The count of numbers in all keys of a token."""
         return self.key_heads * self.key_size
 
     @property
     def values(self) -> int:
-        """The numbers of all values of a token."""
+        """The count of numbers in all values of a token."""
         return self.heads * self.value_size
 
     @property
     def states(self) -> Fraction:
-        """The numbers of the states between chunks, for each token."""
+        """The count of numbers in the states that are kept between chunks, divided by the tokens of a chunk."""
         return Fraction(self.values * self.key_size, self.chunk)
 
     @property
     def tiles(self) -> int:
-        """The tiles of a sequence's state that are computed at the same time."""
+        """The number of tiles of a sequence's state that are computed at the same time."""
         return self.heads * -(-self.value_size // _TILE)
 
 

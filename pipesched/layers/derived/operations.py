@@ -31,7 +31,7 @@ class Product(NamedTuple):
 def layer_products(shape: Shape, training: Training, parallel: Parallel, kind: LayerKind) -> list[Product]:
     """Return the products of a layer of this kind on one device, those of its block last.
 
-    Tensor parallelism divides columns or the inner size; experts are whole. `moe`: the layer has experts.
+    Tensor parallelism divides columns or the inner size; experts are whole.
     """
     tokens, own = stage_tokens(training, parallel), tokens_of(training, parallel)
     found = list[Product]()
@@ -43,7 +43,10 @@ def layer_products(shape: Shape, training: Training, parallel: Parallel, kind: L
 
 
 def block_products(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> list[Product]:
-    """Return the products of a feed-forward block on one device; of experts the router's first, shared ones last."""
+    """Return the products of a feed-forward block on one device; of experts the router's first, shared ones last.
+
+    `moe`: the block has experts.
+    """
     tokens, own, h = stage_tokens(training, parallel), tokens_of(training, parallel), Fraction(shape.hidden)
     if not moe or shape.experts is None:
         return _feed_forward(shape, tokens, Fraction(shape.ffn, parallel.tensor), 1)
