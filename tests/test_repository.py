@@ -183,6 +183,15 @@ def test_files_that_the_docstring_of_a_package_names_are_there() -> None:
     assert seen > 50
 
 
+def test_packages_of_many_files_say_which_is_which() -> None:
+    """A package of ten modules or more names some of them, unless each is one of a kind, as in a registry."""
+    alike = {"pipesched", "benchmarks", "heuristics", "solver/engine/subsolvers"}
+    for package in (path for folder in ROOT.glob("*/__init__.py") for path in folder.parent.rglob("__init__.py")):
+        where, count = str(package.parent.relative_to(ROOT)), len([*package.parent.glob("*.py")])
+        if count > 10 and not where.startswith("tests") and where not in alike:
+            assert len(re.findall(r"`[\w/]+\.py`", package.read_text())) >= 3, where
+
+
 @pytest.mark.parametrize(
     ("words", "file"),
     [

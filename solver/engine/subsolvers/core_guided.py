@@ -24,9 +24,9 @@ from pipesched.schedule.timeline import Timeline
 from solver.backends.exact_search import Callback, improve
 from solver.backends.interruptible import Asking
 from solver.backends.paced import Paced
+from solver.engine.destructive_slice import fraction_left, refute
 from solver.engine.improving_model import improving_model, most_literals, take
 from solver.engine.kernels import Kernels
-from solver.engine.refutation import fraction_left, refute
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
 from solver.limits import Limits

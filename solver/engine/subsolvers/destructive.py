@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from solver.engine.destructive_slice import refute
 from solver.engine.kernels import Kernels
-from solver.engine.refutation import refute
 from solver.engine.search import Search
 from solver.engine.slices import Work
 
