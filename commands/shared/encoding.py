@@ -22,7 +22,7 @@ _ASCII = {
 def transliterate(error: UnicodeError) -> tuple[str, int]:
     """Codec error handler that replaces the characters that cannot be encoded.
 
-    Returns (text in their place, position at which to go on).
+    Returns (text in their place, position at which to go on). Errors of decoding are raised again.
     """
     if not isinstance(error, UnicodeEncodeError):
         raise error

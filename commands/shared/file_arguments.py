@@ -97,7 +97,8 @@ def draw(
     others: Sequence[str] = (),
     window: Window | None = None,
 ) -> Path:
-    """Write a picture of a timeline, in the format of the path's ending; `others` as for `picture_kind`.
+    """Write a picture of a timeline, in the format of the path's ending; `others` are further endings that the command
+    accepts.
 
     `metrics` are given where more is known than the timeline shows; `window`, in ticks, draws a part of it. `plot` is
     the name of the kind of picture.

@@ -209,7 +209,8 @@ def _read_attached(
 def _build(parsed: _Form, default_name: str, most_steps: int) -> Problem:
     """Return the problem of a form without mistakes, with times in ticks and memory in whole steps.
 
-    `default_name` and `most_steps` are as in `problem_from`.
+    It has the name `default_name` if the form gives none. Times are rounded if the sum of all would exceed `most_steps`
+    of the largest tick that divides them; a capacity has at most so many steps.
     """
     form, features = parsed
     assert form.devices and form.microbatches

@@ -90,7 +90,7 @@ def _makespan(step: Step) -> float:
 def to_text(measured: Measured) -> str:
     """Return the text of a trace file, in which a pass is a list of name, start and end.
 
-    ValueError as in `problem_document`.
+    ValueError if no problem file can express the trace's problem.
     """
     return write_json(
         {

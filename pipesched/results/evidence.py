@@ -97,8 +97,8 @@ class StreamMemory:
     """Evidence that until `head` memory allows only some forwards of the device, so that its stream's other tasks run
     later.
 
-    What runs later leaves no less than `tail` after it. All fields are as in `StreamTasks`. `owner` is the device whose
-    span is bounded (None: makespan), `tick` the tick in which numbers are, in the file's unit.
+    What runs later leaves no less than `tail` after it. The stream is `stream` of `device`. `owner` is the device whose
+    span is bounded (None: makespan), `tick` the tick in which `head` and `tail` are counted, in the file's unit.
     """
 
     form: ClassVar[str] = "memory of a stream"
@@ -114,8 +114,8 @@ class StreamMemory:
 class StreamWeights:
     """Evidence for tasks of a stream, less the weight tasks that memory can defer when `tail` is left.
 
-    All fields are as in `StreamTasks`. `owner` is the device whose span is bounded (None: makespan), `tick` the tick in
-    which numbers are, in the file's unit.
+    The others begin no sooner than `head`. The stream is `stream` of `device`. `owner` is the device whose span is
+    bounded (None: makespan), `tick` the tick in which `head` and `tail` are counted, in the file's unit.
     """
 
     form: ClassVar[str] = "weights of a stream"

@@ -136,7 +136,7 @@ class Layouts(Tabular):
         return {size: step / least - 1 for size, step in sorted(best.items())}
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a row for each layout, as of `LayoutRow.document`."""
+        """Return a row for each layout, the fields of `LayoutRow` by name."""
         return [row.document() for row in self.rows]
 
     def summary(self) -> str:

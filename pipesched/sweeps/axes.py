@@ -44,7 +44,10 @@ class Axis:
 
 @dataclass(frozen=True)
 class Axes:
-    """All axes of a sweep; with `same_model`, cells with more stages have the same model in smaller stages."""
+    """All axes of a sweep; with `same_model`, cells with more stages have the same model in smaller stages.
+
+    Without it every stage keeps the file's times and memory.
+    """
 
     axes: tuple[Axis, ...]
     same_model: bool = False

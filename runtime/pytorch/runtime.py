@@ -55,7 +55,7 @@ def _of_ours(name: str, timeline: Timeline, stages: Stages, loss_fn: Loss | None
     """Return our runtime for what PyTorch's does not support: offload, recomputation, or bidirectional placements.
 
     `BadInput` if the schedule is invalid other than in memory, or a stage is wrapped by data parallelism; `name` is the
-    schedule's file, for messages. `scale_grads` is as in `load`.
+    schedule's file, for messages. With `scale_grads` gradients are divided by the number of micro-batches.
     """
     broken = next((violation for violation in validate(timeline) if violation.rule != "memory"), None)
     if broken is not None:

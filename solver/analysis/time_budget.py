@@ -81,7 +81,8 @@ class Budget:
         return inf if counted else max(0.0, self.limits.seconds - self.reserved - self.seconds)
 
     def ask(self, problem: Problem, target: Value | None = None) -> Solution:
-        """Solve a problem in its share of the time left, for value and bound alone; `target` (ticks) is as in `Limits`.
+        """Solve a problem in its share of the time left, for value and bound alone; With a `target` in ticks it only
+        decides if there is a schedule of at most that value.
 
         If the solve had to be ended since it took far longer, the best list schedule is tried as well.
         """

@@ -19,8 +19,8 @@ def layouts_report(
 ) -> str:  # fmt: skip
     """Return the HTML page: the table of layouts, then the report on the recommended layout's plan.
 
-    `source` names the plan file of that layout; `settings` are as for `plan_report`; `moments` are the search's
-    progress.
+    `source` names the plan file of that layout; `settings` are, by runtime, notes and the text of its settings;
+    `moments` are the search's progress.
     """
     found, plan = answer.layouts, answer.plan
     assert plan is not None

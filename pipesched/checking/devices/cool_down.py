@@ -77,7 +77,8 @@ class _Other:
         """Return the least ticks, from the first device's last forward on, until its last gradients have reached the
         stage `gate`.
 
-        `early` and `late` are as in `after`.
+        `early` and `late` are the numbers of backwards that the first device then has left, on its first stage and on
+        each later one.
         """
         times, stages = self.here.times, self.here.stages
         one = times[stages[-1]]
@@ -93,7 +94,8 @@ class _Other:
         """Return the least ticks, from the first device's last forward on, until the other device has run its
         backwards.
 
-        These wait for the gradients of the first device to arrive; `early` and `late` are as in `after`.
+        These wait for the gradients of the first device to arrive; `early` and `late` are the numbers of backwards that
+        it then has left, on its first stage and on each later one.
         """
         first, last = self.here.stages[0], self.here.stages[-1]
         arrivals = [

@@ -143,7 +143,8 @@ class ModeNumbers:
         is None.
 
         `full` says that memory was full at the first backward; `kept_free` is memory that stayed empty until then.
-        Raises `RefusedEvidenceError` if a chain of the device does not pass the owner.
+        Raises `RefusedEvidenceError` if a chain of the device does not pass the owner. A table has a row for each
+        number of passes outside of blocks and a column for each number of split backwards.
         """
         here, times = self.here, self.here.times
         gates = gates_of(here.problem, owner, here)

@@ -105,7 +105,11 @@ class _Resources:
 
     def needs(self, s: StageId, mode: PassKind | None, keeps: MemorySteps) -> list[Fraction]:
         """Return the ticks of each resource that one activation of stage `s` needs, in a mode that keeps `keeps` on the
-        device."""
+        device.
+
+        `mode` is None where it stays there; entries are compute, memory if it is limited (ticks of the whole memory),
+        and the copying streams by name.
+        """
         stage, times = self.device.problem.stages[s], self.device.times[s]
         busy = dict.fromkeys((self._compute, *self._copying), 0)
         whole = stage.forward

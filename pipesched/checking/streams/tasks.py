@@ -47,7 +47,8 @@ def stream_tasks(problem: Problem, evidence: StreamTasks) -> Fraction:
 class TasksBetween:
     """The tasks of a chain with the least times before and after each, and the evidence's `head` and `tail` in ticks.
 
-    `heads[task]` and `tails[task]` are as of `to_and_from`.
+    `heads[task]` are the least ticks before the task's first, second, ... start, `tails[task]` those after its last,
+    last but one, ... end; None where no path connects it with the owner's tasks.
     """
 
     def __init__(self, paths: TaskPaths, evidence: OfTasks) -> None:

@@ -22,7 +22,7 @@ def memory_in_steps(
     """Return (columns by stage, pools by device, step, notes): all memory of a file in whole steps, and the step.
 
     Activations and capacities are rounded down and memory that B frees up, so that whatever fits still fits. `BadInput`
-    for a capacity of too many steps. `most_steps` is as in `problem_from`.
+    for a capacity of more than `most_steps` steps.
     """
     activation = per(section.activation if section.activation is not None else Fraction(1), where.stages)
     freed = per(section.freed_by_backward or Fraction(0), where.stages)

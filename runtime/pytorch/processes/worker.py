@@ -182,7 +182,8 @@ def join(device: str, store: str | None = None) -> torch.device:
 def run_under_torchrun(jobs: Sequence[Job], device: str, timeout: float) -> list[Outcome] | None:
     """Run jobs as the rank given by the environment; return the outcomes on rank 0, None elsewhere.
 
-    The process ends itself if it has not moved on within a step for `timeout` seconds. `device` is as for `join`.
+    The process ends itself if it has not moved on within a step for `timeout` seconds. `device` is `cpu`, `cuda` or
+    `auto`, which is GPUs if every process has one.
     """
     heartbeat = Heartbeat()
     rank = int(os.environ["RANK"])

@@ -63,7 +63,8 @@ def _line(problem: Problem, x: Operation) -> tuple[PassKind, int]:
 class Operations:
     """Operations of a schedule, by number, and how the schedule joins them.
 
-    `device`, `line` and `needs` are as in `Units`; a line is a role on a stage or its queue. `ticks`, `takes` and
+    By number: the `device`, the `line` (a role on a stage or its queue, whose operations keep the order of
+    micro-batches), and `needs`, the (operation, lag in ticks) pairs that must have ended before. `ticks`, `takes` and
     `gives` (memory at start and end) are those of an operation by itself; `whole_ticks`, `whole_takes` and
     `whole_gives` those of a B joined to its W. `weight[n]` is the W of a B. `orders` are of operations that are not
     joined to a B; `fused[n]` is True for a B whose W is joined to it or that has none, and `mate[n]` is the F joined to

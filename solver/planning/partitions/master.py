@@ -92,7 +92,7 @@ class Master:
     def cheapest(self, budget: Budget, most: float, hint: Partition | None = None) -> Cheapest:
         """Solve the master for at most `most` seconds or work units.
 
-        The bound returned never decreases from call to call.
+        The bound returned never decreases from call to call. `hint` is a partition that the search may begin with.
         """
         if hint is not None:
             self.model.hint(hint)
