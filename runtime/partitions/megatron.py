@@ -7,7 +7,7 @@ from pipesched.layers.recompute_rule import RecomputeRule
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import flag_file
 from runtime.partitions.megatron_flags import ORDERS, module_notes, order_notes, recompute_flags
-from runtime.partitions.megatron_hybrid_pattern import check_hybrid, is_pattern, read_pattern
+from runtime.partitions.megatron_hybrid_pattern import check_hybrid, is_pattern, mtp_place, read_pattern
 from runtime.partitions.megatron_layout import checked_layout
 from runtime.partitions.megatron_partition import partition_flags
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
@@ -42,6 +42,7 @@ PARTITION_FORMATS.register(
             ORDERS,
             MtpPlace.ONE_STAGE,
             groups=True,
+            mtp_of=mtp_place,
             check=check_hybrid,
         ),
     )

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pipesched.errors import BadInput
 from pipesched.layers.roles import Role, role_of
 from runtime.partitions.list_texts import between_embedding_and_head
+from runtime.partitions.plan_limits import MtpPlace
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
 _LETTERS = {"mamba": "M", "gdn": "G", "attention": "*", "mla": "+", "dsa": "D", "mlp": "-", "moe": "E"}
@@ -25,13 +26,22 @@ def is_hybrid(names: Sequence[str]) -> bool:
 
 
 def check_hybrid(names: Sequence[str]) -> None:
-    """Raise `BadInput` if a hybrid model has layers for which the pattern has no letter."""
+    """Raise `BadInput` if a hybrid model has layers for which the pattern has no letter.
+
+    Multi-token prediction has its own part of the pattern.
+    """
     if not is_hybrid(names):
         return
     for name in dict.fromkeys(names):
         role = role_of(name)
-        if role is Role.MTP or (role is Role.TRANSFORMER and name.lower() not in _LETTERS):
+        if role is Role.TRANSFORMER and name.lower() not in _LETTERS:
             raise BadInput(f"found {name} in a hybrid model; allowed: {', '.join(_LETTERS)} between embedding and head")
+
+
+def mtp_place(names: Sequence[str]) -> MtpPlace:
+    """Return the stages that may have multi-token prediction layers: of a hybrid model the last, as its pattern ends
+    with them; else one stage."""
+    return MtpPlace.LAST_STAGE if is_hybrid(names) else MtpPlace.ONE_STAGE
 
 
 def no_hybrid(why: str, names: Sequence[str]) -> None:
@@ -41,9 +51,15 @@ def no_hybrid(why: str, names: Sequence[str]) -> None:
 
 
 def pattern_of(model: StagedModel) -> str:
-    """Return the pattern: a letter for each layer, `|` between stages; embedding and head have none."""
+    """Return the pattern: a letter for each layer, `|` between stages; embedding and head have none.
+
+    After each `/` is a multi-token prediction layer: an attention of the model's kind, and experts if it has some, else
+    an MLP.
+    """
     runs = [[run for run in stage.runs if run.role is Role.TRANSFORMER] for stage in model.stages]
-    return "|".join("".join(_LETTERS[run.name.lower()] * run.layers for run in stage) for stage in runs)
+    main = "|".join("".join(_LETTERS[run.name.lower()] * run.layers for run in stage) for stage in runs)
+    attention = next((one for one in "+D" if one in main), "*")
+    return main + f"/{attention}{'E' if 'E' in main else '-'}" * model.mtp
 
 
 def names_of(model: StagedModel) -> list[str]:
@@ -62,11 +78,12 @@ def read_pattern(text: str, devices: int, layers: int) -> tuple[StageCounts, ...
 
     The model has `layers` transformer layers.
     """
-    segments = text.strip().strip("'\"").split("|")
-    strange = next((one for one in "".join(segments) if one not in _LETTERS.values()), None)
+    main, *mtp = text.strip().strip("'\"").split("/")
+    segments = main.split("|")
+    strange = next((one for one in "".join([*segments, *mtp]) if one not in _LETTERS.values()), None)
     if strange is not None:
         letters = " ".join(_LETTERS.values())
-        raise BadInput(f"megatron: found {strange!r} in a pattern; allowed: {letters} and |")
+        raise BadInput(f"megatron: found {strange!r} in a pattern; allowed: {letters}, | and /")
     mistakes = []
     if len(segments) % devices:
         mistakes.append(f"megatron: found {len(segments)} segments; allowed: a multiple of the {devices} devices")
@@ -75,4 +92,5 @@ def read_pattern(text: str, devices: int, layers: int) -> tuple[StageCounts, ...
         mistakes.append(f"megatron: found {total} layers in the pattern; allowed: the model's {layers}")
     if mistakes:
         raise BadInput(*mistakes)
-    return between_embedding_and_head(list(map(len, segments)))
+    *others, last = between_embedding_and_head(list(map(len, segments)))
+    return (*others, last._replace(mtp=len(mtp)))

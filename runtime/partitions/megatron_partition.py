@@ -8,7 +8,7 @@ from pipesched.errors import BadInput
 from runtime.partitions.megatron_flags import group_flags
 from runtime.partitions.megatron_hybrid_pattern import check_hybrid, is_hybrid, names_of, pattern_of
 from runtime.partitions.megatron_layout import layout_mistakes, layout_text
-from runtime.partitions.setting_limits import loop
+from runtime.partitions.setting_limits import loop, mtp_on_last_stage
 from runtime.partitions.staged_model import StagedModel
 
 
@@ -35,6 +35,7 @@ def partition_flags(name: str, model: StagedModel, placed: bool = False) -> Part
             check_hybrid(names)
         except BadInput as error:
             raise BadInput(f"{name}: not supported: {error.mistakes[0]}") from None
+        mtp_on_last_stage(name, model, "a pattern ends with them")
         pattern = pattern_of(model)
         return PartitionFlags(
             {"megatron-hybrid-layer-pattern": pattern},

@@ -46,8 +46,9 @@ class MtpPlace(Enum):
 class PlanLimits:
     """Limits of one runtime. `placements` and `schedules` are those that it runs (`schedules` empty: any order).
 
-    `rule`: the layers of a stage that can be recomputed. `mtp`: the stages that may have multi-token prediction layers;
-    `recomputes_mtp`: these can be recomputed. `without_mtp`: placements only for models without multi-token prediction.
+    `rule`: the layers of a stage that can be recomputed. `mtp`: the stages that may have multi-token prediction layers,
+    or `mtp_of` by the names of all layers, where it is not None; `recomputes_mtp`: these can be recomputed.
+    `without_mtp`: placements only for models without multi-token prediction.
     `layers_divide`: with several chunks, the number of stages divides that of transformer layers. `whole_backwards`: no
     backward is split into B and W; `whole_last`: none of the last stage. `groups`: the interleaved order has groups of
     micro-batches, as in Megatron. `equal_stages`: all stages have the same number of transformer layers.
@@ -61,6 +62,7 @@ class PlanLimits:
     rule: RecomputeRule
     schedules: tuple[str, ...] = ()
     mtp: MtpPlace = MtpPlace.ANYWHERE
+    mtp_of: Callable[[Sequence[str]], MtpPlace] | None = None
     without_mtp: tuple[str, ...] = ()
     recomputes_mtp: bool = True
     layers_divide: bool = False
@@ -180,11 +182,12 @@ def _on_one_cluster(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[P
         model = replace(model, empty_stages=False)
         words.append("a layer on every stage")
     mtp = any(role_of(layer.name) is Role.MTP for layer in model.layers)
-    if mtp and limits.mtp is MtpPlace.NOWHERE:
+    place = limits.mtp if limits.mtp_of is None else limits.mtp_of([layer.name for layer in model.layers])
+    if mtp and place is MtpPlace.NOWHERE:
         raise BadInput(f"--for {name}: found multi-token prediction layers; allowed: a model without")
-    if mtp and limits.mtp is not MtpPlace.ANYWHERE:
-        model = _mtp_together(model, limits.mtp is MtpPlace.LAST_STAGE or plan.cluster.devices <= 2)
-        words += [f"multi-token prediction layers {limits.mtp.value}"] if model != plan.model else []
+    if mtp and place is not MtpPlace.ANYWHERE:
+        model = _mtp_together(model, place is MtpPlace.LAST_STAGE or plan.cluster.devices <= 2)
+        words += [f"multi-token prediction layers {place.value}"] if model != plan.model else []
     if limits.every_stage_trains and model.before_training:
         model = _trained_first_stage(plan, model, name)
         words.append("a layer that trains on every stage")

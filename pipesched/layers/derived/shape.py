@@ -188,7 +188,8 @@ class Shape:
         its place; with a pattern what the layer is.
         """
         if self.pattern:
-            name = "attention" if kind.attends else "moe" if kind.moe else "mlp"
+            attention = "mla" if isinstance(self.attention, LatentAttention) else "attention"
+            name = attention if kind.attends else "moe" if kind.moe else "mlp"
             name = LETTERS[next(one for one in self.pattern if one in "MG")] if kind.mixes else name
         else:
             name = "moe" if kind.moe else "dense" if self.experts else "layer"

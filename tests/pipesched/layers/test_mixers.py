@@ -192,6 +192,12 @@ def test_layers_of_one_part() -> None:
     assert memory == pytest.approx(float(whole["layer-linear"].memory), rel=0.05)
 
 
+def test_latent_attention_of_a_pattern_has_its_name() -> None:
+    """By which Megatron's settings write + for it."""
+    latent = {"heads": 8, "kv_rank": 64, "key_size": 64, "rope_size": 32, "value_size": 64}
+    assert names(DOCUMENT | {"model": model()["model"] | {"attention": latent, "pattern": "M-M*M-"}})[3] == "mla"
+
+
 @pytest.mark.parametrize(
     ("changes", "mistake"),
     [

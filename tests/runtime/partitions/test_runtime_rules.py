@@ -160,14 +160,29 @@ def test_hybrid_models_have_a_pattern_and_no_layout() -> None:
     assert [one.layers for one in read] == [2, 3, 2, 1]
 
 
-@pytest.mark.parametrize("name", ["dense", "mtp"])
-def test_a_layer_that_the_pattern_has_no_letter_for_is_refused(name: str) -> None:
-    plan = problem([*HYBRID[:-1], layer(name), HYBRID[-1]])
+def test_a_layer_that_the_pattern_has_no_letter_for_is_refused() -> None:
+    plan = problem([*HYBRID[:-1], layer("dense"), HYBRID[-1]])
     limits = PARTITION_FORMATS["megatron"].limits
-    with pytest.raises(BadInput, match=f"found {name} in a hybrid model"):
+    with pytest.raises(BadInput, match="found dense in a hybrid model"):
         restricted(plan, "megatron", limits)
-    with pytest.raises(BadInput, match=f"not supported: found {name} in a hybrid model"):
+    with pytest.raises(BadInput, match="not supported: found dense in a hybrid model"):
         flags("megatron", model(plan, 3, 3, 2, 3, schedule="1f1b"))
+
+
+@pytest.mark.parametrize(("kinds", "last"), [((), "*-"), (("moe",), "*E"), (("mla", "moe"), "+E")])
+def test_a_pattern_ends_with_multi_token_prediction(kinds: tuple[str, ...], last: str) -> None:
+    plan = problem([*HYBRID[:-1], *map(layer, kinds), layer("mtp", 2), HYBRID[-1]])
+    form, most = PARTITION_FORMATS["megatron"], len(plan.model.sequence)
+    one = model(plan, 3, 3, 2, most - 8, schedule="1f1b")
+    pattern = form.write(one).values["megatron-hybrid-layer-pattern"]
+    assert pattern.endswith(f"/{last}/{last}")
+    assert form.read(pattern, 4, one.layers) == one.counts
+    left, words = restricted(plan, "megatron", form.limits)
+    assert any("on the last stage" in word for word in words)
+    # No cut is left between them and the head.
+    assert left.model.cuts[-2] < len(left.model.sequence) - 2
+    with pytest.raises(BadInput, match="a multi-token prediction layer on stage 2; a pattern ends with them"):
+        form.write(model(plan, 3, 3, most - 7, 1, schedule="1f1b"))
 
 
 def test_the_hook_is_for_transformer_layers_alone() -> None:
