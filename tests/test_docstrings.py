@@ -1,7 +1,7 @@
 """Docstrings of the production packages say what their readers cannot guess: when the result is None, and what is raised.
 
 Readers see signature and docstring, of an enumeration its docstring, and not the body. A parameter that is gone has no
-sentence.
+sentence, and none refers to another docstring.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ _OF_THE_PROGRAM = {"AssertionError", "NotImplementedError"}
 
 # Names with which a sentence or clause of a docstring begins, as in "`steps` are in turn".
 _EXPLAINED = re.compile(r"(?:^|[.;:] |\n)`([a-z_]\w*)`(?=: | is | are | has | have | says | say | gives )")
+# In place of an explanation, the name of another function or class that has it.
+_REFERRING = re.compile(r"\b(?:is|are) as (?:in|of|for|by) `")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -44,6 +46,8 @@ def _gaps(path: Path, text: str) -> Iterator[str]:
             explained = {*_EXPLAINED.findall(document)} - known - _own_names(node)
             yield from (f"{path}: {node.name} explains {name}, which is gone" for name in sorted(explained))
         yield from (f"{path}: {node.name} does not say {name}" for name in missing)
+        if _REFERRING.search(" ".join(document.split())):
+            yield f"{path}: {node.name} refers to another docstring"
 
 
 def _names(tree: ast.Module) -> set[str]:
@@ -143,7 +147,9 @@ class Other:
 def known(name: str) -> bool:
     """Return if there is one."""
 def number(text: str) -> int | None:
-    """Return the number; None without one. `KeyError` in other units. `text` is one. `unit` is its unit."""
+    """Return the number; None without one. `KeyError` in other units. `text` is one. `unit` is its unit.
+
+    Letters are as in `known`."""
     try:
         raise OSError
     except (OSError, KeyError):
@@ -170,5 +176,6 @@ def outer() -> None:
         "some/module.py: known does not say True",
         "some/module.py: number does not say EmptyError",
         "some/module.py: number explains unit, which is gone",
+        "some/module.py: number refers to another docstring",
         "some/module.py: outer does not say LateError",
     }

@@ -17,10 +17,13 @@ class StageCosts:
     """Costs of one stage, exact and in the file's units: times and memory of one micro-batch, and of the stage's
     parameters.
 
-    `forward`, `backward`, `weight`, `fused`, `activation`, `freed`, `lent`, `forward_only` and `block_saves` are as in
-    `Stage`; `block_saves` is None where no passes run as one block. `memory` is in use at all times. `recomputation` is
-    its part of the backward's time, `saved` the part of the activation that it does not keep. `gather`, `reduce` and
-    `step` are the times of work for parameters, once each; `gathered` is the memory of the gathered parameters.
+    `forward`, `backward` (B), `weight` (W; None if backwards are never split) and `fused` (BW) are the times of passes.
+    F takes `activation`, and `lent` in addition, which the backward of another stage frees; B frees `freed` of it
+    (negative: it takes more). A stage that is `forward_only` gets no gradient. A block saves `block_saves` against its
+    two passes, or what the other stage saves if that is less; None where no passes run as one block. `memory` is in use
+    at all times. `recomputation` is its part of the backward's time, `saved` the part of the activation that it does
+    not keep. `gather`, `reduce` and `step` are the times of work for parameters, once each; `gathered` is the memory of
+    the gathered parameters.
     """
 
     forward: Fraction

@@ -62,8 +62,8 @@ def mistakes(
 
 
 def _size(form: ProblemFile, stages: int | None, forms: int) -> Iterator[str]:
-    """Yield a mistake for a problem too large for memory, which is most likely a typing error; `forms` is as in
-    `mistakes`.
+    """Yield a mistake for a problem too large for memory, which is most likely a typing error; `forms` is the number of
+    forms that the file stands for, such as one for each piece.
 
     `stages` is the number of stages, None if not known.
     """

@@ -135,9 +135,8 @@ def next_starts(rows, at, room, since, state, starts, n, first, step, tries, fou
     rows.
 
     A row of `found` is (start, value of all passes in ticks); `after[i]` has the state of each device for row i of
-    `found`. Returns the number of rows filled, after at most `tries` starts. The other arguments are as in `_place`:
-    passes of a micro-batch by device (`rows`, `at`, `room`, `since`), the `state` of each device and the `n` starts in
-    flight.
+    `found`. Returns the number of rows filled, after at most `tries` starts. The other arguments are the passes of a
+    micro-batch by device (`rows`, `at`, `room`, `since`), the `state` of each device and the `n` starts in flight.
     """
     number, start = 0, first
     for _ in range(tries):
