@@ -114,8 +114,8 @@ class BoundRows:
         """Return the ticks of reduction, norm and optimizer step after a stage's last backward.
 
         All buckets wait for the last backward of a stage, whose passes are single tasks. A norm waits for all of them,
-        and all steps wait for it; those of one device run one at a time. They also follow the last pass of a frozen
-        stage, since its micro-batch has yet to pass the stages that train.
+        and all steps wait for it; those of one device run one at a time. If a stage trains (else there is no norm) they
+        also follow the last pass of a frozen stage, since its micro-batch has yet to pass the stages that train.
         """
         reduce = self.plan.model.parameters.reduce
         step = terms.step if self._longest_step is None else self._longest_step

@@ -48,7 +48,10 @@ class ExtraLoads:
         """
         devices = plan.all_devices.devices
         found = cls([0] * devices, [0] * devices, [0] * devices, [Fraction(0)] * devices, plan=plan)
-        norms = [ticks for addition in plan.additions if (ticks := addition.before_steps(plan)) is not None]
+        # Where nothing trains there is no norm.
+        trains = any(not layer.forward_only for layer in plan.model.sequence)
+        additions = plan.additions if trains else ()
+        norms = [ticks for addition in additions if (ticks := addition.before_steps(plan)) is not None]
         found.norm = sum(norms) if norms else None
         found.most = sum(norms)
         where = choice.on(plan.cluster.devices)

@@ -47,7 +47,8 @@ class Addition:
     def before_steps(self, _plan: PlanProblem, /) -> Ticks | None:
         """Return the ticks of a task that waits for all reductions, and that all optimizer steps wait for.
 
-        It occupies all devices with a stage that trains. None without such a task.
+        It occupies all devices with a stage that trains, and is not run where no stage trains. None without such a
+        task.
         """
         return None
 

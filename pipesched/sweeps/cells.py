@@ -13,7 +13,7 @@ from typing import Any
 
 from pipesched.errors import BadInput
 from pipesched.files.batch_sizes import with_axis_of_sizes
-from pipesched.files.exact_numbers import write_json
+from pipesched.files.exact_numbers import read_json, write_json
 from pipesched.files.plan_answers.problem_document import plan_document
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problem_file import problem_from, read_document
@@ -182,10 +182,19 @@ def leaves_of(problem: Problem | PlanProblem) -> Leaves | None:
 def content_key(problem: Problem | PlanProblem) -> str:
     """Return a hash of the problem to be solved, from the document that states it exactly; names do not count.
 
-    Keys of files stay as they are where names in the code change, so that a store finds its results again.
+    Keys of files stay as they are where names in the code change, and are sorted here, so that a store finds its
+    results again.
     """
     document = plan_document(problem) if isinstance(problem, PlanProblem) else problem_document(problem)
-    return sha256(write_json({key: value for key, value in document.items() if key != "name"}).encode()).hexdigest()
+    return sha256(write_json(_sorted(without_field(document, "name"))).encode()).hexdigest()
+
+
+def key_of_document(text: str, name: str) -> str | None:
+    """Return the `content_key` of a cell's document in JSON; None if it is no valid problem, in this version."""
+    try:
+        return content_key(problem_of(read_json(text, "cell"), name))  # type: ignore[arg-type]
+    except BadInput:
+        return None
 
 
 def _cell(number: int, point: Sequence[Value], axes: Axes, base: dict[str, Any], name: str) -> Cell:
@@ -236,4 +245,4 @@ def _place(point: Sequence[Value], axes: Axes, devices: object) -> tuple[tuple[s
 def _sorted(document: Any) -> Any:
     if isinstance(document, dict):
         return {key: _sorted(document[key]) for key in sorted(document)}
-    return [_sorted(one) for one in document] if isinstance(document, list) else document
+    return [_sorted(one) for one in document] if isinstance(document, list | tuple) else document

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import as_decimal
+from pipesched.files.features.modules import SHARED
 from pipesched.files.quantities import in_plain_numbers
 from pipesched.files.quantity_forms import PROBLEM
 from pipesched.files.schema_errors import shown
@@ -62,7 +63,7 @@ def with_same_model(document: Mapping[str, Any], changed: dict[str, Any]) -> Non
     assert isinstance(plain, dict)
     # Shares and amounts with units are those of the old stages.
     changed |= {key: _in_decimals(plain[key]) for key in ("times", "memory", "parameters") if key in plain}
-    pieces = changed.get("sequence_chunks") not in (None, 1)
+    pieces = _has_pieces(changed)
     _each(changed["times"], _TIMES, stages, recut, pieces)
     if not pieces and isinstance(saves := changed["times"].get("overlapped"), Mapping):
         changed["times"]["overlapped"] = dict(saves)
@@ -91,7 +92,7 @@ def _recut_places(changed: dict[str, Any], stages: int, new: int, same_devices: 
             )
         changed["frozen"] = frozen * new // stages
     modules = changed.get("modules")
-    if new == stages or not isinstance(modules, Mapping):
+    if not isinstance(modules, Mapping):
         return
     changed["modules"] = {name: _recut_module(name, own, stages, new, same_devices) for name, own in modules.items()}
 
@@ -99,11 +100,11 @@ def _recut_places(changed: dict[str, Any], stages: int, new: int, same_devices: 
 def _recut_module(name: str, own: object, stages: int, new: int, same_devices: bool) -> object:
     if not isinstance(own, Mapping):
         return own
-    if own.get("feeds", 0) != 0 or own.get("follows", stages - 1) != stages - 1:
+    if new != stages and (own.get("feeds", 0) != 0 or own.get("follows", stages - 1) != stages - 1):
         raise BadInput(
             f"same_model: found module {name} at a stage within the model; allowed: at the first or the last stage"
         )
-    if not same_devices and not isinstance(own.get("placement"), list):
+    if not same_devices and own.get("placement") == SHARED:
         raise BadInput(f"same_model: found module {name} with parts on all devices; allowed: the devices of the file")
     return {**own, "follows": new - 1} if "follows" in own else own
 
@@ -118,13 +119,20 @@ def uneven_stages(document: Mapping[str, Any]) -> list[StageId]:
         return []
     try:
         plain = cast("Mapping[str, Any]", in_plain_numbers(dict(document), PROBLEM))["times"]
-        kinds = (plain[key] for key in _PASSES if plain.get(key) is not None)
+        kinds = [plain[key] for key in _PASSES if plain.get(key) is not None]
+        if not kinds or (_has_pieces(document) and any(isinstance(values, list) for values in kinds)):
+            return []
         columns = [_numbers(values, shape[1])[: shape[1]] for values in kinds]
     except BadInput:
         return []
     totals = list(map(sum, zip(*columns, strict=True)))
     usual = sorted(totals)[(len(totals) - 1) // 2]
     return [stage for stage, total in enumerate(totals) if total > usual * Fraction(3, 2)]
+
+
+def _has_pieces(document: Mapping[str, Any]) -> bool:
+    """Return True if micro-batches are cut into pieces: a list of times may have one for each piece."""
+    return document.get("sequence_chunks") not in (None, 1)
 
 
 def _shape(document: Mapping[str, Any]) -> tuple[int, int, int] | None:

@@ -14,7 +14,7 @@ from typing import Any, Self
 import simplejson
 
 from pipesched.errors import BadInput
-from pipesched.sweeps.cells import Cell, Sweep
+from pipesched.sweeps.cells import Cell, Sweep, key_of_document
 from pipesched.sweeps.outcome import Outcome, outcome_from
 from pipesched.version import VERSION
 
@@ -38,9 +38,8 @@ CREATE TABLE cells (
     document TEXT, PRIMARY KEY (sweep, number)
 );
 """
-# What changes in the tables of an older version. A cell's document is what `check` finds its problem in; keys of
-# version 2 were of names in the code, so that none of its problems can be compared with its key.
-_CHANGED = {1: "ALTER TABLE cells ADD COLUMN document TEXT", 2: "UPDATE cells SET document = NULL"}
+# A cell's document is what `check` finds its problem in. Keys before version 3 were of names in the code.
+_ADD_DOCUMENTS = "ALTER TABLE cells ADD COLUMN document TEXT"
 
 
 class Store:
@@ -75,7 +74,8 @@ class Store:
             number: int = database.execute("SELECT id FROM sweeps WHERE key = ?", (sweep.key,)).fetchone()[0]
             database.executemany(
                 "INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?) "
-                "ON CONFLICT (sweep, number) DO UPDATE SET document = excluded.document",
+                "ON CONFLICT (sweep, number) DO UPDATE SET key = excluded.key, refused = excluded.refused, "
+                "document = excluded.document",
                 ((number, *_cell_row(cell)) for cell in sweep.cells),
             )
         return number
@@ -159,8 +159,7 @@ class Store:
             with self._changing():
                 version = database.execute("PRAGMA user_version").fetchone()[0]
                 if version < FORMAT:
-                    for statement in _statements(version):
-                        database.execute(statement)
+                    _migrate(database, version)
                     database.execute(f"PRAGMA application_id = {_APPLICATION}")
                     database.execute(f"PRAGMA user_version = {FORMAT}")
 
@@ -176,11 +175,29 @@ def is_ours(database: sqlite3.Connection, path: str | Path) -> int:
     return int(version)
 
 
-def _statements(version: int) -> list[str]:
-    """Return the SQL statements that migrate the tables from an older version; version 0 has no tables."""
+def _migrate(database: sqlite3.Connection, version: int) -> None:
+    """Make the tables of an empty file (version 0), or change those of an older version to today's."""
     if version == 0:
-        return list(filter(str.strip, _TABLES.split(";")))
-    return [_CHANGED[one] for one in range(version, FORMAT)]
+        for statement in filter(str.strip, _TABLES.split(";")):
+            database.execute(statement)
+    elif version == 1:
+        database.execute(_ADD_DOCUMENTS)
+    elif version == 2:
+        _write_keys_of_documents(database)
+
+
+def _write_keys_of_documents(database: sqlite3.Connection) -> None:
+    """Replace each key of a cell and of its result by that of the problem in the cell's document."""
+    cells = database.execute(
+        "SELECT DISTINCT cells.key, cells.document, sweeps.name FROM cells JOIN sweeps ON sweeps.id = cells.sweep "
+        "WHERE cells.document IS NOT NULL"
+    )
+    for before, document, name in cells.fetchall():
+        key = key_of_document(document, name)
+        if key is None:
+            continue
+        database.execute("UPDATE cells SET key = ? WHERE key = ?", (key, before))
+        database.execute("UPDATE OR IGNORE results SET key = ? WHERE key = ?", (key, before))
 
 
 def _cell_row(cell: Cell) -> tuple[object, ...]:

@@ -13,7 +13,7 @@ from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_json
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.problem import Problem
-from pipesched.sweeps.cells import content_key, problem_of
+from pipesched.sweeps.cells import content_key, key_of_document, problem_of
 from pipesched.sweeps.outcome import Outcome, outcome_from
 from pipesched.sweeps.store import FORMAT, is_ours
 
@@ -74,7 +74,7 @@ def _cells(database: sqlite3.Connection, path: str | Path) -> list[StoredCell]:
     version = is_ours(database, path)
     if not 1 <= version <= FORMAT:
         raise BadInput(f"{path}: found no sweep in it")
-    document = "document" if version > 2 else "NULL"
+    document = "document" if version > 1 else "NULL"
     known = {
         key: outcome_from(json.loads(text), schedule)
         for key, text, schedule in database.execute("SELECT key, document, schedule FROM results")
@@ -84,6 +84,11 @@ def _cells(database: sqlite3.Connection, path: str | Path) -> list[StoredCell]:
         "JOIN sweeps ON sweeps.id = cells.sweep ORDER BY cells.sweep, number"
     )
     return [
-        StoredCell(name, number, json.loads(at), key, refused or "", text, known.get(key))
+        StoredCell(name, number, json.loads(at), _key(version, key, text, name), refused or "", text, known.get(key))
         for name, number, at, key, refused, text in rows
     ]
+
+
+def _key(version: int, key: str | None, document: str | None, name: str) -> str | None:
+    """Return a cell's key; that of its document in a store of version 2, whose keys were of names in the code."""
+    return (version == 2 and document is not None and key_of_document(document, name)) or key

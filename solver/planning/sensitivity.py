@@ -175,9 +175,9 @@ def _saved(problem: PlanProblem, layer: LayerType) -> Fraction:
 
 
 def _with_faster_last(problem: PlanProblem) -> PlanProblem:
-    last = _faster(problem.model.layers[-1])
-    layers = tuple(last if one.name == last.name else one for one in problem.model.layers[:-1])
-    model = replace(problem.model, layers=(*layers, last))
+    last = problem.model.layers[-1].name
+    layers = tuple(_faster(one) if one.name == last else one for one in problem.model.layers)
+    model = replace(problem.model, layers=layers)
     return replace(problem, model=model, tick=problem.tick / _FASTER.denominator)
 
 

@@ -72,7 +72,7 @@ def check_cell(cell: StoredCell) -> CellCheck:
     try:
         problem = cell.problem()
         if problem is None:
-            text = "an older version of pipesched wrote the store without its problems: run the sweep again"
+            text = "an older version of pipesched wrote the store without its problems: run the sweep with a new store"
             return CellCheck(cell, findings=[Finding(Verdict.NOT_VERIFIED, text)])
         return _checked(cell, problem, cell.outcome)
     except (BadInput, KeyError, TypeError, ValueError) as error:

@@ -122,6 +122,11 @@ def test_rows_of_partitions_hold_with_an_encoder_and_frozen_layers(frozen: bool)
     assert raised
 
 
+def test_rows_of_partitions_have_no_norm_where_nothing_trains() -> None:
+    one = _given(layers=[_LAYER | {"frozen": True}])
+    assert _least(one) == _least(replace(one, additions=())) <= plan(one, counted(2)).value
+
+
 @pytest.mark.parametrize("seed", daily(range(8), 2))
 def test_a_plan_is_the_best_of_all_partitions_and_orders(seed: int) -> None:
     assert attack(_with_norm(Random(seed))).wrong == ""

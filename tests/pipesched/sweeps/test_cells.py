@@ -11,6 +11,7 @@ import pytest
 
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.features.modules import REPLICATED, SHARED
 from pipesched.files.plan_file import read_plan
 from pipesched.files.problem_file import read_problem
 from pipesched.layers.plan_problem import PlanProblem
@@ -230,11 +231,30 @@ def test_cells_of_one_content_share_a_key_and_capacities_a_family() -> None:
     assert len({cell.family for cell in sweep("transfer=0,1").cells}) == 2
 
 
+KEYS = {
+    "v-half-memory": "1846da88fdb05912",
+    "own-placement": "90e321f584b15bc7",
+    "dualpipe-blocks": "4140ceb15e98ef8c",
+    "kimi-k2-offload-mini": "5633da4085a5b4f3",
+    "lost-workers": "1d6085e646a9bcca",
+    "sequence-chunks": "84d4f6c20c3d933a",
+    "shared-vocabulary": "1644d1a7fc5fe56d",
+    "gathered-weights": "ba61ae5c7c00c08b",
+    "gradient-norm": "fd30726f1c4975a9",
+    "unequal-microbatches": "b724516654c4ddd6",
+    "workspace": "da7d6988c737251f",
+    "modules/replicated": "b36f65bc6758c22b",
+    "blocking-transfers": "fb6e02d53a1532a2",
+    "plans/frozen-mtp": "ce8737f869ee89f2",
+    "plans/clipped-gradients": "d5c18549d9bbcee2",
+}
+
+
 def test_keys_stay_as_they_are() -> None:
-    """With other keys a store finds none of its results, and `check` none of its problems: `FORMAT` of the store."""
-    problem, plan = EXAMPLES / "v-half-memory.yaml", EXAMPLES / "plans" / "frozen-mtp.yaml"
-    keys = content_key(read_problem(problem)), content_key(read_plan(plan))
-    assert [key[:16] for key in keys] == ["94b8d79699d95a1d", "46daa90d08440812"]
+    """With other keys a store finds none of its results: a change of these asks for another `FORMAT` of the store."""
+    for name, key in KEYS.items():
+        read = read_plan if name.startswith("plans/") else read_problem
+        assert content_key(read(EXAMPLES / f"{name}.yaml")).startswith(key), name
 
 
 def test_a_plan_is_swept_by_its_own_fields() -> None:
@@ -256,6 +276,25 @@ def test_stages_that_equal_parts_would_cut_wrongly_are_named(forward: object, he
     document = {"devices": 4, "microbatches": 2, "times": {"forward": forward, "backward": forward}}
     assert uneven_stages(document) == heavy
     assert uneven_stages(document | {"placement": [0, 1, 2, 3]}) == []
+
+
+@pytest.mark.parametrize(
+    "change", [{"times": {"transfer": 1}}, {"sequence_chunks": 2, "times": {"forward": [1, 4], "backward": [1, 4]}}]
+)
+def test_no_stage_is_named_without_times_of_stages(change: dict[str, Any]) -> None:
+    assert uneven_stages({"devices": 2, "microbatches": 2} | change) == []
+
+
+@pytest.mark.parametrize("placement", [SHARED, REPLICATED])
+def test_parts_of_a_module_on_all_devices_are_those_of_the_file_s_devices(placement: str) -> None:
+    module = {"placement": placement, "feeds": 0, "times": {"forward": 1, "backward": 1, "weight": 1}}
+    changes = ("placement=linear", "devices=4")
+    document = TINY | {"devices": 2, "microbatches": 4, "placement": "v-shape", "modules": {"embedding": module}}
+    if placement == REPLICATED:
+        assert sweep(*changes, document=document, same_model=True).cells
+    else:
+        with pytest.raises(BadInput, match="with parts on all devices"):
+            sweep(*changes, document=document, same_model=True)
 
 
 def test_an_entry_of_a_table_with_numbers_as_keys_is_replaced() -> None:

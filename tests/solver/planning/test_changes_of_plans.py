@@ -42,6 +42,19 @@ def test_a_faster_layer_saves_more_on_a_slower_device():
     assert faster.brings(found) == (Fraction(1089, 1209) - 1,) * 2
 
 
+def test_a_faster_layer_is_as_often_in_the_model_as_before():
+    runs = [
+        {"name": "a", "count": 3, "forward": 1, "backward": 2},
+        {"name": "b", "forward": 2, "backward": 2},
+        {"name": "a", "forward": 1, "backward": 2},
+    ]
+    problem = plan_problem_from({"devices": 2, "microbatches": 3, "placement": "linear", "layers": runs})
+    found = plan(problem, WORK)
+    (faster,) = (one for one in sensitivity(found, WORK) if one.text.startswith("every a"))
+    assert [(layer.name, layer.count) for layer in faster.plan.problem.model.layers] == [("a", 3), ("b", 1), ("a", 1)]
+    assert faster.lower_bound <= faster.plan.value < found.value
+
+
 def test_after_a_change_another_number_of_devices_may_be_best():
     # Two devices wait for transfers, and one lacks memory for all layers until it has more.
     scarce = three_layers(transfer=9, memory=8)
