@@ -8,6 +8,8 @@ from fractions import Fraction
 from threading import Event
 
 from pipesched.errors import BadInput
+from pipesched.layers.even import some_counts
+from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.results.plan import Plan, PlanCandidate
@@ -22,7 +24,7 @@ from solver.planning.plan import plan
 from solver.planning.progress import PlanProgress, Report
 from solver.planning.time_shares import TimeShares
 from targets.plan_runtimes import runtimes_of
-from targets.schedules import written_for
+from targets.schedules import refuse_tasks, written_for
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class _Searches:
 
         Runtimes with equal restrictions share one search.
         """
-        left, words = restricted(self._problem, form.name, form.limits)
+        left, words = _restricted(self._problem, form)
         if left not in self._known:
             self._known[left] = self._search(left, until, start, report)
         return _Own(form, words, _runnable(self._known[left], form.name))
@@ -154,7 +156,7 @@ class _Searches:
         found = dict[str, _Own | str]()
         for form in forms:
             try:
-                restricted(self._problem, form.name, form.limits)
+                _restricted(self._problem, form)
             except BadInput as error:
                 found[form.name] = error.mistakes[0].removeprefix("--for ")
         return found
@@ -174,6 +176,20 @@ class _Searches:
             report(replace(moment, seconds=moment.seconds + before))
 
         return plan(problem, self._time.part(until, 1), tell, self._stop, start=start)
+
+
+def _restricted(problem: PlanProblem, form: PartitionFormat) -> tuple[PlanProblem, tuple[str, ...]]:
+    """Return the problem whose plans a runtime can run, and texts on what was left out; `BadInput` if it runs none."""
+    left, words = restricted(problem, form.name, form.limits)
+    if form.name in RESTRICTIONS:
+        # All plans have passes of the same tasks.
+        narrowest = next(iter(left.variants.values()), left)
+        for choice in narrowest.choices:
+            stages = len(choice.on(narrowest.cluster.devices).chains[0])
+            if stages <= narrowest.model.most_stages:
+                refuse_tasks(narrowest.problem(choice, Partition(some_counts(narrowest.model, stages))), form.name)
+                break
+    return left, words
 
 
 def _named(report: Report, name: str) -> Callable[[PlanProgress], None]:

@@ -10,6 +10,7 @@ from pipesched.errors import BadInput, Deadlock
 from pipesched.problem.problem import Problem
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.metrics import measure
+from pipesched.schedule.once_an_iteration import completed
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.validator import validate
@@ -24,14 +25,20 @@ def restricted(problem: Problem, target: str) -> Problem:
     none."""
     if target not in RESTRICTIONS:
         raise BadInput(f"--for: found {target!r}; allowed: {', '.join(sorted(RESTRICTIONS))}")
-    one, network = RESTRICTIONS[target], problem.network
-    copies = EXPORTERS[one.exporter].copies and all(len(tasks) == 1 for tasks in network.tasks.values())
-    if not (network.one_task_each or copies):
-        raise BadInput(f"--for {target}: found {network.multi_task_feature}; allowed: passes that are single tasks")
+    refuse_tasks(problem, target)
+    one = RESTRICTIONS[target]
     left = one.restricted(problem)
     # Whatever the exporter refuses in one micro-batch after the other it refuses in every order.
-    _export(one, best_times(left, one.adapted(left, sequential(left))))
+    _export(one, best_times(left, one.adapted(left, _in_turn(left))))
     return left
+
+
+def refuse_tasks(problem: Problem, target: str) -> None:
+    """Raise `BadInput` for passes of several tasks that a runtime's files cannot hold, whatever their order."""
+    exporter, network = EXPORTERS[RESTRICTIONS[target].exporter], problem.network
+    copies = exporter.copies and all(len(tasks) == 1 for tasks in network.tasks.values())
+    if not (network.one_task_each or copies):
+        raise BadInput(f"--for {target}: found {network.multi_task_feature}; allowed: passes that are single tasks")
 
 
 def expressed(solution: Solution, target: str, whole: Problem) -> Solution:
@@ -92,10 +99,15 @@ def _known(solution: Solution, one: Restriction) -> Iterator[Timeline]:
     problem = solution.problem
     published = [c.timeline.schedule for c in solution.candidates if c.fits and c.timeline is not None]
     assert solution.timeline is not None
-    for schedule in (solution.timeline.schedule, *published, sequential(problem)):
+    for schedule in (solution.timeline.schedule, *published, _in_turn(problem)):
         timeline = _timed(problem, one.adapted(problem, schedule))
         if timeline is not None:
             yield timeline
+
+
+def _in_turn(problem: Problem) -> Schedule:
+    """Return the order of one micro-batch after the other, with what runs once an iteration."""
+    return completed(problem, sequential(problem))
 
 
 def _timed(problem: Problem, schedule: Schedule) -> Timeline | None:
