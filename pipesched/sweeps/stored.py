@@ -90,5 +90,8 @@ def _cells(database: sqlite3.Connection, path: str | Path) -> list[StoredCell]:
 
 
 def _key(version: int, key: str | None, document: str | None, name: str) -> str | None:
-    """Return a cell's key; that of its document in a store of version 2, whose keys were of names in the code."""
+    """Return a cell's key; that of its document in a store of version 2, whose keys were of names in the code.
+
+    None where its values do not go together.
+    """
     return (version == 2 and document is not None and key_of_document(document, name)) or key
