@@ -7,6 +7,8 @@ micro-batches in 13 bits instead of 19.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
 from itertools import combinations_with_replacement
 from math import comb
 
@@ -44,16 +46,18 @@ def shared_digits(most: int, steps: int, largest: int) -> tuple[Numbers, Numbers
     return np.full(digits, base, np.int64), int64_array(raises, largest), decoded
 
 
-def _weights(most: int, count: int) -> list[int]:
+@cache
+def _weights(most: int, count: int) -> Sequence[int]:
     """Return the first `count` whole numbers from 1 on such that any two different choices of up to `most` of them,
     each taken any number of times, have different sums."""
     found, sums, latest = list[int](), [{0} for _ in range(most + 1)], 0  # of exactly n of them and of zeros
     while len(found) < count:
         latest += 1
+        if any(s + n * latest in sums[most] for n in range(1, most + 1) for s in sums[most - n]):
+            continue
         more = [{s + n * latest for s in sums[most - n]} for n in range(1, most + 1)]
-        together = sums[most].union(*more)
-        if len(together) < len(sums[most]) + sum(map(len, more)):
+        if len(set[int]().union(*more)) < sum(map(len, more)):
             continue
         found.append(latest)
         sums = [{s + n * latest for n in range(k + 1) for s in sums[k - n]} for k in range(most + 1)]
-    return found
+    return tuple(found)

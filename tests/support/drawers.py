@@ -173,7 +173,7 @@ DRAWERS: dict[str, Drawer] = {
     "mirrored tasks and parameters": Drawer(_mirrored_with_parameters, 100, _FEW, seed=2, aims={
         "stream heads and tails": 8, "memory alone": 1, "best schedules": 20,
     }),
-    "tasks of several streams at once": Drawer(tiny_at_once, 60, least_of, {"load": 7, "stream heads and tails": 10}),
+    "tasks of several streams at once": Drawer(tiny_at_once, 60, least_of, {"load": 9, "stream heads and tails": 12}, days=1),
     "norms": Drawer(tiny_norms, 60, least_of, {"load": 2, "stream heads and tails": 9}),
     "gatherings": Drawer(tiny_gathers, 20, _FEW, {"a solve of plain passes": 4, "load": 4}),
     "reductions and steps": Drawer(tiny_reductions, 20, _FEW, {"stream heads and tails": 3, "load": 1}),

@@ -27,16 +27,23 @@ def shared_digits(admitted: int, steps: int, most_states: int) -> Numbers | None
         if (left + 1).sum() > _MOST:
             return None
         more = np.concatenate([np.arange(one + 1) for one in left.tolist()])
-        choices = np.column_stack([np.repeat(choices, left + 1, axis=0), more])
-        weights.append(weights[-1] + 1)
-        while len(np.unique(values := choices @ int64_array(weights))) < len(values):
-            weights[-1] += 1
+        choices = np.repeat(choices, left + 1, axis=0)
+        before, weight = choices @ int64_array(weights), weights[-1] + 1
+        while _repeat(values := before + more * weight):
+            weight += 1
+        choices, weights = np.column_stack([choices, more]), [*weights, weight]
         base = int(values.max()) + 1
         if base ** -(-steps // len(weights)) <= most_states:
             found = np.zeros((base, len(weights)), np.int64)
             found[values] = choices
             return found
     return None
+
+
+def _repeat(values: Numbers) -> bool:
+    """Return True if two of them are equal."""
+    ordered = np.sort(values)
+    return bool((ordered[1:] == ordered[:-1]).any())
 
 
 def weights_in_digits(crowds: Numbers, steps: int) -> Numbers:

@@ -81,7 +81,7 @@ def tiny(random: Random, likely: Likely) -> Iterator[tuple[Problem, int, Diagram
 def test_no_schedule_is_below_and_only_what_ends_later_is_left_out(name: str) -> None:
     """Merged labels prove no more than all; below a value, with any guide, that or as much as all labels prove."""
     random, attained = Random(name), 0
-    for problem, best, diagram, exact in islice(tiny(random, LIKELY[name]), 5):
+    for problem, best, diagram, exact in islice(tiny(random, LIKELY[name]), 8):
         width = random.choice((1, 2, 8))
         merged = proved(problem, replace(diagram, width=width))
         assert merged is not None
