@@ -19,7 +19,10 @@ def in_turn(names: str | Sequence[str], cases: Iterable[Any], ids: object = None
     del ids
     several = not isinstance(names, str) or "," in names
     own = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
-    rows = [one.values if isinstance(one, _PARAMETERS) else one if several else (one,) for one in cases]
+    given = list(cases)
+    assert given, "found no case"
+    assert not any(isinstance(one, _PARAMETERS) and one.marks for one in given), "cases of one test have no marks"
+    rows = [one.values if isinstance(one, _PARAMETERS) else one if several else (one,) for one in given]
 
     def of(check: Callable[..., None]) -> Callable[..., None]:
         def test(**given: object) -> None:
@@ -27,6 +30,8 @@ def in_turn(names: str | Sequence[str], cases: Iterable[Any], ids: object = None
                 case = dict(zip(own, row, strict=True))
                 try:
                     check(**given, **case)
+                except pytest.skip.Exception:
+                    raise AssertionError(f"skipped with {case}: the cases after it would not run") from None
                 except BaseException as error:
                     error.add_note(f"with {case}")
                     raise

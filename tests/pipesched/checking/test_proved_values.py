@@ -50,7 +50,7 @@ from tests.support.task_brute_force import tiny_tasks
 HELD = Path(__file__).with_name("proved_values.json")
 COUNT, STREAMS = 3, 60
 Value = Fraction | int
-# Those added since the file was written are held when it is written anew; a third of the others on each day.
+# Those added since the file was written are compared when it is written again; a sixth of the others on each day.
 held_branches = pytest.mark.parametrize(
     "branch",
     daily([branch for branch in BRANCHES if branch.name in json.loads(HELD.read_text(encoding="utf-8"))], 6),
