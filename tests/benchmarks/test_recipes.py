@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from benchmarks import recipes
 from benchmarks.measured.table import read_table
 from benchmarks.recipes import RECIPES, _layout_text, alternatives, page, recipe
 from pipesched.files.model_configs.layouts import Layout
+from targets.layout_race import LayoutRace
 
 
-def test_the_first_answer_is_the_fastest_that_was_measured() -> None:
+def test_the_first_answer_is_the_fastest_that_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 28 layouts of a model of 13 billion parameters on 64 GPUs."""
+    races, first_plans = list[LayoutRace](), recipes.first_plans
+
+    def raced_once(*asked: Any) -> LayoutRace:
+        races[:] = races or [first_plans(*asked)]
+        return races[0]
+
+    monkeypatch.setattr(recipes, "first_plans", raced_once)
     rows = {row.id: row for row in read_table()}
     every = [*rows.values()]
     found = recipe(rows["r050"], every)
