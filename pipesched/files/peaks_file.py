@@ -18,6 +18,7 @@ from pipesched.files.plans.memory_section import PlanMemory
 from pipesched.files.plans.schema import LayerEntry
 from pipesched.files.problem_file import read_document
 from pipesched.files.schema_errors import parse_model, shown
+from pipesched.files.stem import stem_of
 from pipesched.layers.layer import LayerType, RecomputeMode
 from pipesched.layers.memory_peaks import Peak, PeaksFile, PeakStage
 
@@ -77,7 +78,7 @@ class PeaksDocument(Section):
 
 def read_peaks(path: str | Path) -> PeaksFile:
     """Read a YAML or JSON file of peaks; `BadInput` lists every mistake."""
-    return peaks_from(read_document(path), str(path), Path(path).stem)
+    return peaks_from(read_document(path), str(path), stem_of(path))
 
 
 def peaks_from(document: object, source: str = "peaks", default_name: str = "peaks") -> PeaksFile:

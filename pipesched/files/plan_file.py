@@ -26,6 +26,7 @@ from pipesched.files.quantities import in_plain_numbers
 from pipesched.files.quantity_forms import PLAN
 from pipesched.files.rounding import short
 from pipesched.files.schema_errors import parse_model
+from pipesched.files.stem import stem_of
 from pipesched.layers.cluster import Cluster
 from pipesched.layers.layer import LayerType, RecomputeMode
 from pipesched.layers.model import Model
@@ -45,7 +46,7 @@ def read_plan(path: str | Path) -> PlanProblem:
     if visualiser_file.looks_like_one(document):
         raise BadInput(f"{path}: found the older visualiser's file, which has no layers; allowed: a plan file")
     refuse_other_kinds(document, path, FileKind.PLAN)
-    return plan_problem_from(document, str(path), Path(path).stem)
+    return plan_problem_from(document, str(path), stem_of(path))
 
 
 def read_plan_sizes(path: str | Path) -> list[tuple[PlanProblem, int | None]]:
@@ -58,7 +59,7 @@ def read_plan_sizes(path: str | Path) -> list[tuple[PlanProblem, int | None]]:
         return [(read_plan(path), None)]
     refuse_other_kinds(document, path, FileKind.PLAN)
     return [
-        (plan_problem_from(one, str(path), Path(path).stem), sequences)
+        (plan_problem_from(one, str(path), stem_of(path)), sequences)
         for one, sequences in with_each_size(document, str(path))
     ]
 

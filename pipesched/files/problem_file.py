@@ -35,6 +35,7 @@ from pipesched.files.quantities import in_plain_numbers
 from pipesched.files.quantity_forms import PROBLEM
 from pipesched.files.rounding import MOST_STEPS
 from pipesched.files.schema_errors import parse_model
+from pipesched.files.stem import stem_of
 from pipesched.problem.features.device_resources import DeviceResources
 from pipesched.problem.features.gather_each_pass import gathers_each_pass
 from pipesched.problem.features.walks import Walks
@@ -56,7 +57,7 @@ def read_problem(path: str | Path) -> Problem:
     refuse_other_kinds(document, path, FileKind.PROBLEM)
     if visualiser_file.looks_like_one(document):
         document = visualiser_file.to_problem_document(document, str(path))
-    return problem_from(document, str(path), Path(path).stem)
+    return problem_from(document, str(path), stem_of(path))
 
 
 def read_problem_sizes(path: str | Path) -> list[tuple[Problem, int | None]]:
@@ -69,7 +70,7 @@ def read_problem_sizes(path: str | Path) -> list[tuple[Problem, int | None]]:
         return [(read_problem(path), None)]
     refuse_other_kinds(document, path, FileKind.PROBLEM)
     return [
-        (problem_from(one, str(path), Path(path).stem), sequences)
+        (problem_from(one, str(path), stem_of(path)), sequences)
         for one, sequences in with_each_size(document, str(path))
     ]
 

@@ -20,6 +20,7 @@ from pipesched.files.problem_file import problem_from, read_document
 from pipesched.files.problems import visualiser_file
 from pipesched.files.problems.document import problem_document
 from pipesched.files.schema_errors import shown, with_text_keys
+from pipesched.files.stem import stem_of
 from pipesched.layers.cluster import Capacities
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.objective import Leaves
@@ -137,7 +138,7 @@ def read_sweep(
         document = visualiser_file.to_problem_document(document, str(path))
     if objective is not None:
         document = document | {"objective": objective}
-    return sweep_of(with_values(document, values), options, same_model, str(path), Path(path).stem)
+    return sweep_of(with_values(document, values), options, same_model, str(path), stem_of(path))
 
 
 def with_values(document: Mapping[str, Any], values: Mapping[str, object] | None) -> Mapping[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from pipesched.errors import BadInput
@@ -16,6 +15,7 @@ from pipesched.files.model_configs.megatron_architecture import check_architectu
 from pipesched.files.model_configs.megatron_hybrid import layers_of, mixer_of
 from pipesched.files.model_configs.model_config import Keys, ModelConfig, without_none
 from pipesched.files.model_configs.near_attention import of_megatron as near_attention
+from pipesched.files.stem import stem_of
 
 _ASSIGNED = re.compile(r"^\s*(?:export\s+|local\s+)?([A-Za-z_]\w*)=(\"[^\"]*\"|'[^']*'|[^\s;()]*)\s*;?\s*(?:#.*)?$")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::?-([^}]*))?\}|\$([A-Za-z_]\w*)")
@@ -148,7 +148,7 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
     }
     longest = keys.optional("max_position_embeddings")
     keys.check()
-    name = str(values.get("name") or Path(source).stem)
+    name = str(values.get("name") or stem_of(source))
     return ModelConfig(name, without_none(model), without_none(settings), longest, tuple(notes))
 
 
