@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -21,7 +22,10 @@ from pipesched.schedule.schedule import schedule_of
 from pipesched.simulation.simulator import simulate
 from runtime.profiling.problem_text import MIB, problem_text
 from runtime.profiling.profile import KINDS, Profile, Request, Samples
+from tests.support.forks import ROOT
 from tests.support.later import later
+from tests.support.own_session import waited_for
+from tests.support.torch_forks import fork
 
 torch = later("torch")
 chains, memory_meter, stage_bench, stage_passes = (
@@ -195,13 +199,26 @@ def test_live_storages_are_counted_once_and_until_they_die() -> None:
         assert old.sum() == 0
 
 
+# The processes of a profile are forks, since PyTorch is loaded; another test starts those that begin anew.
+FORKS = """
+import sys
+import runtime.pytorch.profiling.processes as processes
+from commands.main import main
+
+start = processes.start_processes
+processes.start_processes = lambda *work, **options: start(*work, **options | {"start_method": "fork"})
+sys.exit(main())
+"""
+
+
 def test_profile_writes_a_problem_that_solve_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The two processes of a pipeline of two devices, with the transfer between them."""
     path = tmp_path / "gpt.yaml"
     sizes = ["--hidden", "32", "--sequence", "16", "--layers", "3", "--dtype", "float32"]
     counts = ["--repetitions", "3", "--warm-up", "1", "--microbatches", "6"]
-    assert main(["profile", *sizes, *counts, "--capacity", "64", "-o", str(path)]) == 0
-    said = capsys.readouterr().out
+    words = ["pipesched", "profile", *sizes, *counts, "--capacity", "64", "-o", str(path)]
+    code, said = waited_for(fork(FORKS, words, tmp_path, os.environ | {"PYTHONPATH": str(ROOT)}))
+    assert code == 0, said
     assert "transfer of" in said
     one = read_problem(path)
     assert (one.name, one.devices, one.microbatches, one.time_unit, one.memory_unit) == ("gpt", 2, 6, "ms", "MiB")
