@@ -81,9 +81,9 @@ def plan_from(
         known = [row.plan for row in rows if row.plan is not None and row.plan.certificate is not None]
         last = [row for row in rows if row.failed] or rows
         if known:
-            return _best_of(problem, known[0], rows, stop)
+            return _with_variants(problem, known[0], rows, stop)
         if last[0].plan is not None:
-            return _best_of(problem, last[0].plan, rows, stop)
+            return _with_variants(problem, last[0].plan, rows, stop)
         problem = last[0].problem
     placements = Placements(problem, limits, report, stop)
     search = _search(placements)
@@ -110,8 +110,8 @@ def _search(placements: Placements) -> PublishedOrders | FreeOrders | Periods:
     return PublishedOrders(placements) if placements.problem.schedules else FreeOrders(placements)
 
 
-def _best_of(asked: PlanProblem, found: Plan, rows: Sequence[RaceEntry[str]], stop: Event) -> Plan:
-    """Return the best variant's plan, with the results of all variants (`rows`) and a bound over all of them."""
+def _with_variants(asked: PlanProblem, found: Plan, rows: Sequence[RaceEntry[str]], stop: Event) -> Plan:
+    """Return `found`, the plan of the best variant, with the results of all variants (`rows`) and a bound over them."""
     seconds = sum(row.plan.wall_seconds for row in rows if row.plan is not None)
     known = [row for row in rows if row.plan is None or row.plan.certificate is not None]
     variants = tuple(
