@@ -2,7 +2,7 @@
 
 Solves the cells that the file of rows does not have, each checked and stored as it ends, so that the same command goes
 on where it stopped; then draws the maps and writes docs/atlas.md and the table that `solve` reads. With --again the
-cells that are not proved are searched on, where --units is more than they had.
+cells that are not proved are searched on, where --units is more than they had, or with the subsolvers of --only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from benchmarks.atlas.row import read_rows
 from benchmarks.atlas.settle import Effort
 from benchmarks.atlas.survey import survey
 from benchmarks.reporting.page import exit_code
-from pipesched.errors import BadInput
+from pipesched.errors import BadInput, did_you_mean
+from solver.engine.engine import ENGINE
 
 COMMAND = "python -m benchmarks.atlas"
 ROWS = Path(__file__).resolve().parents[1] / "data" / "atlas.jsonl"
@@ -36,6 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--processor-seconds", type=float, default=10, metavar="S", help="most for each search (default 10)"
     )
     parser.add_argument("--again", action="store_true", help="search on in cells that are not proved")
+    parser.add_argument(
+        "--only", default="", metavar="NAME,…", help="with these subsolvers alone, for the processor seconds"
+    )
     parser.add_argument("--draw", action="store_true", help="search nothing; write maps, page and table of the rows")
     parser.add_argument("--rows", type=Path, default=ROWS, metavar="FILE", help="the file of rows")
     parser.add_argument("--store", type=Path, default=Path("results/atlas.sqlite"), metavar="FILE", help="schedules")
@@ -54,7 +58,11 @@ def _run(args: Namespace) -> int:
         if len(memories) < len(args.memory.split(",")):
             allowed = ", ".join(map(str, MEMORIES))
             raise BadInput(f"--memory: found {args.memory}; allowed: some of {allowed}, with commas")
-        effort = Effort(args.units, args.processor_seconds)
+        only = tuple(name for name in args.only.split(",") if name)
+        for name in only:
+            if name not in (known := sorted({one.name for one in ENGINE.members})):
+                raise BadInput(f"--only: found {name!r}; allowed: subsolvers{did_you_mean(name, known)}")
+        effort = Effort(args.units, args.processor_seconds, only)
         try:
             survey(devices, memories, effort, args.again, args.rows, args.store, lambda line: print(line, flush=True))
         except KeyboardInterrupt:

@@ -52,9 +52,12 @@ class Placed:
     published: Mapping[str, PublishedValue]
 
     def with_known(self, other: Placed) -> Placed:
-        """Return this with the value and the bound of another run where they are better: each was checked by itself."""
+        """Return this with the value and the bound of another run where they are better: each was checked by itself.
+
+        Its published schedules are those of the other run where it compared none.
+        """
         known = [value for value in (self.value, other.value) if value is not None]
-        found = replace(self, value=min(known, default=None))
+        found = replace(self, value=min(known, default=None), published=self.published or other.published)
         if (other.lower_bound or 0) <= (self.lower_bound or 0):
             return found
         return replace(found, lower_bound=other.lower_bound, proved_by=other.proved_by, verdict=other.verdict)

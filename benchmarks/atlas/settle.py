@@ -13,6 +13,7 @@ from fractions import Fraction
 from math import ceil
 
 from benchmarks.atlas.row import IMPROVED
+from benchmarks.cases.engine_subsolvers import without
 from heuristics.catalogue import HEURISTICS
 from pipesched.event_when import event_when
 from pipesched.problem.problem import Problem
@@ -23,6 +24,8 @@ from pipesched.sweeps.outcome import Outcome
 from pipesched.sweeps.packed import unpack
 from pipesched.sweeps.store import Store
 from solver.analysis.published_comparison import all_tried
+from solver.engine.engine import ENGINE, WITHOUT_SEARCH
+from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from solver.solve import solve, without_search
 from solver.sweeps.neighbours import Neighbours
@@ -30,19 +33,32 @@ from solver.sweeps.outcomes import of_solution
 from solver.sweeps.solve_cell import MetBound
 
 _POLL = 0.05  # seconds between looks at the processor time
+_BUSY = 20  # times the processor seconds, for slices of a search where work is not counted
 
 
 @dataclass(frozen=True)
 class Effort:
-    """Limits of one search: CP-SAT's units of work, and processor seconds, which a busy machine does not shorten."""
+    """Limits of one search: CP-SAT's units of work, and processor seconds, which a busy machine does not shorten.
+
+    With names of subsolvers in `only` those search alone, and seconds are the only limit.
+    """
 
     units: float
     seconds: float
+    only: tuple[str, ...] = ()
 
     @property
     def limits(self) -> Limits:
         """With one worker: the same answer on every run that the processor seconds do not end."""
+        if self.only:
+            return Limits(seconds=_BUSY * self.seconds, workers=1)
         return Limits(seconds=100 * self.seconds, deterministic=self.units, workers=1)
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, or its subsolvers of the names in `only`, which does not refine what they find."""
+        others = {one.name for one in ENGINE.members} - {*self.only}
+        return replace(without(ENGINE, *others), finish=Search.solution) if self.only else ENGINE
 
 
 class Settling:
@@ -53,11 +69,16 @@ class Settling:
         self.known: dict[str, Outcome] = store.known(cell.key for cell in cells)
         self._neighbours = Neighbours(cells, self.known)
 
-    def settle(self, cells: Mapping[str, Cell]) -> None:
-        """Search the cells of a point until one is shown to be the best, or each was searched within the limits."""
+    def settle(self, cells: Mapping[str, Cell], published: bool = True) -> None:
+        """Search the cells of a point until one is shown to be the best, or each was searched within the limits.
+
+        Published schedules are compared first, unless they are known from elsewhere (`published` False).
+        """
         for cell in cells.values():
-            if cell.key not in self.known or not self.known[cell.key].published:
+            if published and not (cell.key in self.known and self.known[cell.key].published):
                 self._keep(cell, _published(cell, self._effort.limits))
+            elif cell.key not in self.known:
+                self._keep(cell, _bounds(cell, self._effort.limits))
         searched: set[str] = set()
         while (name := self._next(cells, searched)) is not None:
             searched.add(name)
@@ -91,7 +112,9 @@ class Settling:
             def report(moment: Progress) -> None:
                 met.see(moment.value)
 
-            self._keep(cell, of_solution(solve(problem, limits, report, stop, start), _stated(limits)))
+            self._keep(
+                cell, of_solution(solve(problem, limits, report, stop, start, self._effort.engine), _stated(limits))
+            )
         return self.known[cell.key].value
 
     def _keep(self, cell: Cell, outcome: Outcome) -> None:
@@ -104,6 +127,11 @@ def _published(cell: Cell, limits: Limits) -> Outcome:
     """Bounds and all published schedules of a cell, without search."""
     names = [name for name in HEURISTICS.names() if name not in IMPROVED]
     return of_solution(all_tried(without_search(_problem(cell), limits), names, limits), _stated(limits))
+
+
+def _bounds(cell: Cell, limits: Limits) -> Outcome:
+    """Analytic bounds of a cell alone."""
+    return of_solution(solve(_problem(cell), limits, engine=replace(WITHOUT_SEARCH, construction=())), _stated(limits))
 
 
 def _stated(limits: Limits) -> sweeps.Effort:

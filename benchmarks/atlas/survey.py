@@ -33,6 +33,8 @@ def survey(
 ) -> dict[Point, Row]:
     """Every point of these devices and memories that `path` does not have; with `again` open ones of less work too."""
     rows, made_by = read_rows(path), f"{machine(0, 1)}; commit {_commit()}"
+    if effort.only:
+        made_by += f"; {', '.join(effort.only)} alone, {effort.seconds:g} s"
 
     def to_search(point: Point) -> bool:
         return point.memory in memories and _open(rows, point, effort, again)
@@ -47,11 +49,12 @@ def survey(
                 if not to_search(point):
                     continue
                 began = time.process_time()
-                settling.settle(cells)
+                settling.settle(cells, published=point not in rows)
                 for each, own in points(family, sweep):
                     if each == point or (_was_open(rows, each) and _has(own, settling.known)):
                         seconds = time.process_time() - began if each == point else rows[each].seconds
-                        work = effort.units if each == point else rows[each].units
+                        counted = each == point and not effort.only
+                        work = effort.units if counted or each not in rows else rows[each].units
                         placed = _placed(own, settling.known)
                         if each in rows:  # perhaps of another store
                             placed = {name: one.with_known(rows[each].placed[name]) for name, one in placed.items()}
@@ -63,7 +66,7 @@ def survey(
 
 def _open(rows: Mapping[Point, Row], point: Point, effort: Effort, again: bool) -> bool:
     row = rows.get(point)
-    return row is None or (again and not row.proved and row.units < effort.units)
+    return row is None or (again and not row.proved and (bool(effort.only) or row.units < effort.units))
 
 
 def _was_open(rows: Mapping[Point, Row], point: Point) -> bool:

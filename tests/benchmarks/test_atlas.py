@@ -107,6 +107,23 @@ def test_open_rows_are_searched_on_with_a_store_that_has_none_of_them(
     assert all(found[point].value == rows[point].value for point in proved)
 
 
+def test_named_subsolvers_search_alone_in_open_rows_whatever_work_these_had(
+    surveyed: tuple[Path, Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only = Effort(0.2, 600, ("no-wait schedules",))
+    assert [one.name for one in only.engine.members] == ["no-wait schedules"]
+    assert only.limits.deterministic is None
+    monkeypatch.setattr(survey, "families", lambda _: [SMALL])
+    (point, known), *_ = read_rows(surveyed[0]).items()
+    path, lines = tmp_path / "rows.jsonl", list[str]()
+    write_rows(path, [replace(known, placed=_without_bounds(known), units=10)])
+    survey.survey([4], [point.memory], only, True, path, tmp_path / "another.sqlite", lines.append)
+    (found,) = read_rows(path).values()
+    assert len(lines) == 1
+    assert found.units == 10 and found.made_by.endswith("no-wait schedules alone, 600 s")
+    assert (found.value or 0) <= (known.value or 0)
+
+
 def test_a_run_with_another_store_loses_nothing_that_was_known() -> None:
     first, second = Placed(20, 12, "load", "verified", {}), Placed(18, 10, "round trip", "verified", {})
     assert second.with_known(first) == Placed(18, 12, "load", "verified", {})
@@ -185,7 +202,14 @@ def test_the_page_is_that_of_the_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--devices", "5"], ["--devices", "four"], ["--memory", "1/3"], ["--units", "0"]]
+    "arguments",
+    [
+        ["--devices", "5"],
+        ["--devices", "four"],
+        ["--memory", "1/3"],
+        ["--units", "0"],
+        ["--only", "no-weight schedules"],
+    ],
 )
 def test_wrong_arguments_are_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
