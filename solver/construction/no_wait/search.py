@@ -27,11 +27,14 @@ class NoWaitParams:
 
     branches: int = tuned(
         8, "starts of the next micro-batch that a node has as children", 1, 100,
-        "18 cells of the atlas and 12 problems of seed 92, width 20: with 4 .02 % longer in the mean, .6 at most, in .6 "
-        "of the time; with 16 the same values in 1.5 times",
+        "18 cells of the atlas and 12 problems of seed 92, width 20: with 4 .02 % longer in the mean, .6 at most, in "
+        ".6 of the time; with 16 the same values in 1.5 times",
     )  # fmt: skip
     tries: int = tuned(512, "starts tried for them", 1, 10_000, "the same 30 problems: the same values with 128")
-    queue: int = tuned(1_000, "weight passes of the backwards in flight on a device at most", 1, 100_000)
+    queue: int = tuned(
+        1_000, "weight passes of the backwards in flight on a device at most", 1, 100_000,
+        "the same 30 problems: the same values with 50",
+    )  # fmt: skip
     step_share: float = tuned(
         0.5, "of the median pass: the least distance of two starts tried", 0.01, 1,
         "the same 30 problems: .25 is .2 % longer in the mean (-.4 to 5.8), 1 is 3.6 % (-2.3 to 27.2)",
