@@ -32,7 +32,7 @@ def drawn(random: Random, p: int, **changes: Any) -> Problem:
 @pytest.mark.parametrize("p", (1, 2, 3, 4, 7))
 def test_valid_and_as_its_closed_form_says(p: int) -> None:
     random, timed = Random(p), 0
-    for _ in range(15):
+    for _ in range(25):
         problem = drawn(random, p)
         form, found = VOCABULARY.closed_form(problem), measured(problem, VOCABULARY.order(problem))
         assert (form is None) == (len(problem.chain_arcs.modules) == 2)
