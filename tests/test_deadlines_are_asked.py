@@ -112,7 +112,7 @@ def test_what_is_done_with_a_schedule(work: Callable[[Timeline], object]) -> Non
     asks(lambda: work(one))
 
 
-@pytest.mark.parametrize("plot", daily(list(PLOTS), 8), ids=lambda one: one.name)
+@pytest.mark.parametrize("plot", daily(list(PLOTS), 4), ids=lambda one: one.name)
 def test_pictures(plot: Plot) -> None:
     one = timeline()
     asks(lambda: render_plot(one, plot))
