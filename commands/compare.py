@@ -155,7 +155,7 @@ def _say(
 def _of_plan(args: Namespace) -> Exit:
     """Compare published schedules on a plan file, each with its own best plan of the model, and print the comparison.
 
-    Exit code 3 if no plan that fits was found. 130 if the user interrupted the search.
+    Exit code 1 if it is proved that no plan fits, 3 if none was found. 130 if the user interrupted the search.
     """
     found = plan_rows(args.problems[0], args)
     if args.json:
@@ -164,7 +164,10 @@ def _of_plan(args: Namespace) -> Exit:
         plan_comparison.show(found, FREE, args.problems[0])
     if found.interrupted:
         return Exit.INTERRUPTED
-    return Exit.DONE if any(row.fits for row in found.rows) else Exit.NOT_FOUND
+    if any(row.fits for row in found.rows):
+        return Exit.DONE
+    statuses = {row.plan.status for row in found.rows if row.plan is not None}
+    return Exit.NO if statuses == {Status.INFEASIBLE} else Exit.NOT_FOUND
 
 
 def _several(args: Namespace) -> Exit:

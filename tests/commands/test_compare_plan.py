@@ -193,3 +193,9 @@ def test_the_table_says_how_far_each_is_from_the_best_which_runtimes_run_it_and_
     typed = next(line for line in said.splitlines() if line.startswith("next: ")).removeprefix("next: python3 go.py ")
     words = shlex.split(typed)
     assert words[:2] == ["plan", source] and parser(words).parse_args(words).target in rows[0]["runtimes"]
+
+
+def test_that_no_plan_fits_is_a_no(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "plan.yaml").write_text(json.dumps(PLAN | {"memory": {"capacity": 1, "unit": "GB"}}))
+    assert main(["compare", str(tmp_path / "plan.yaml"), "--schedules", "1f1b", "--time-limit", "8"]) == 1
+    assert "no partition fits the memory" in capsys.readouterr().out
