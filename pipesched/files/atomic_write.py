@@ -1,4 +1,4 @@
-"""Atomic file writes: into a temporary file in the same folder, then renamed.
+"""Atomic file writes: into a temporary file in the same folder, then renamed; of a link, in the folder it leads to.
 
 Where writing fails, as on a full disk, the file is as it was before.
 """
@@ -30,10 +30,11 @@ def write_whole(path: str | Path, content: str | bytes) -> Path:
     """Write a file atomically: a reader sees the old content or the new, never a part. Returns the file's path.
     `BadInput` if writing fails."""
     target = Path(path)
+    place = target.resolve() if target.is_symlink() else target  # the link stays
     data = content.encode() if isinstance(content, str) else content
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
     except OSError as error:
         raise BadInput(f"{target}: cannot be written: {error.strerror}") from None
     try:
@@ -42,7 +43,7 @@ def write_whole(path: str | Path, content: str | bytes) -> Path:
         umask = os.umask(0)
         os.umask(umask)
         Path(temporary).chmod(0o666 & ~umask)
-        Path(temporary).replace(target)
+        Path(temporary).replace(place)
     except OSError as error:
         Path(temporary).unlink(missing_ok=True)
         raise BadInput(f"{target}: cannot be written: {error.strerror}") from None
