@@ -220,9 +220,10 @@ def _all_tried(solution: Solution, listed: Sequence[str], args: Namespace) -> So
 def _measured(args: Namespace) -> Exit:
     """Compare measured runs with their prediction and explain the differences; find the best order for a single run.
 
-    Each file of `pipesched run` is a run; files of other programs together are one. The problem is the given file's,
-    or the trace's own. The best order is for its measured times, and is searched unless `--no-optimal` is given or
-    the trace does not determine all of them. `-o` writes a picture. The exit code does not depend on the differences.
+    Each file of `pipesched run` is a run; if any file is of another program, all files together are one. The problem is
+    the given file's, or the trace's own. The best order is for its measured times, and is searched unless
+    `--no-optimal` is given or the trace does not determine all of them. `-o` writes a picture, or a report as .html.
+    The exit code is that of an interrupted search, else 0; it does not depend on the differences.
     """
     from commands.reports.measured import measured_table, traced
 

@@ -19,9 +19,9 @@ class Arc(NamedTuple):
 
 
 def least_length(nodes: int, arcs: Sequence[Arc], at_least: Ticks) -> tuple[Fraction, list[Fraction]]:
-    """Return the least period in ticks, at least `at_least`, and the earliest start of each node in it.
+    """Return the least period in ticks, at least `at_least`, and the earliest start of each node in it, at least 0.
 
-    Newton's method on increasing values. Raises ValueError for arcs that form a cycle at any length.
+    Newton's method on increasing values. Raises ValueError if arcs form a cycle that is too long for every period.
     """
     length = Fraction(at_least)
     while True:

@@ -73,7 +73,7 @@ def _needs(problem: Problem, p: Pass) -> Iterator[Pass]:
 
 
 class _AsTheyAre:
-    """A device's row of passes by slot, to move its passes to earlier gaps; weight passes keep their slots.
+    """A device's row of passes by slot, to move its passes to earlier gaps; a move displaces no other pass.
 
     `peak` returns the most live activations after any slot, `moved` moves one pass if no more than a given number stay
     live.
@@ -88,9 +88,11 @@ class _AsTheyAre:
         return int(self._level.max(initial=0))
 
     def moved(self, t: TimeSlot, p: Pass, earliest: TimeSlot, cap: int) -> TimeSlot | None:
-        """Move pass `p` of slot `t` to the first gap from `earliest` on at which at most `cap` activations are live.
+        """Move pass `p` from slot `t` to the first gap in slots `earliest` to `t - 1` that `cap` admits.
 
-        Returns its new slot, None if it stays.
+        An F takes the first gap from which on at most `cap` activations are live in every slot before `t`, itself
+        counted; other passes, which add none, take the first gap. Row and levels change in place. Returns the new slot;
+        None, and nothing changes, if there is none.
         """
         if p.kind is F:
             full = np.flatnonzero(self._level[earliest:t] >= cap)

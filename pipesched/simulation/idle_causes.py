@@ -23,10 +23,12 @@ _COLLECTIVES = tuple(kind for kind, row in KINDS.items() if row.collective)
 class IdleCause(StrEnum):
     """The cause for which a device waits while its first (compute) stream has no task.
 
-    `WARM_UP`: before its first pass. `COOL_DOWN`: after its last. Between them, while no later pass of its order has
-    its inputs: `OTHER_DEVICES` still compute one, a `TRANSFER` brings it, its own earlier or later `CHUNK` of the
-    micro-batch has yet to run, a `COLLECTIVE` or one of its `OTHER_STREAMS` has yet to end. Else `MEMORY`, if no pass
-    with its inputs fits, or `ORDER`: the order has another pass first.
+    `WARM_UP`: before its first pass. `COOL_DOWN`: after its last. Between them, until some later pass of its order has
+    its inputs, the cause is whatever the first to have them lacks: `OTHER_DEVICES` still compute one, a `TRANSFER`
+    brings it, or one of its `OTHER_STREAMS` has yet to end. `CHUNK`: that pass, or one that it waits for on any device,
+    lacks only another piece of its sequence on the same stage. `COLLECTIVE`: a gather or reduction has yet to end, also
+    before its first pass or after its last. Else `MEMORY`, if no pass with its inputs fits, or `ORDER`: one fits, but
+    the order has another pass first.
     """
 
     WARM_UP = "warm-up"

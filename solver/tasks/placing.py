@@ -120,7 +120,9 @@ def _openings(jobs: Jobs, timeline: Timeline) -> list[TimeSteps]:
 def _waits(jobs: Jobs, schedule: Schedule, orders: Mapping[Resource, Sequence[JobId]]) -> list[tuple[JobId, JobId]]:
     """Return the schedule's waits as (job, later job), such that they suffice if the releasing stream is reordered.
 
-    Each wait is repeated for all earlier jobs of that stream that release memory.
+    Each wait is listed, and repeated for the earlier jobs of that stream that release memory, except those up to the
+    job of a previous wait between the same two streams: the waiting stream, whose order is taken to stay, has waited
+    for them.
     """
     # Of jobs on several streams the place on the first.
     place = {

@@ -115,7 +115,11 @@ def attention_operations(shape: Shape, training: Training, parallel: Parallel, w
 
 
 def scan_operations(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
-    """Return the operations of a mixer's scan in a forward; 0 without a mixer."""
+    """Return the operations of one layer's scan in a forward of a micro-batch on one device; 0 without a mixer.
+
+    They are those on the device's share of the tokens, which context and tensor parallelism divide. A multiplication
+    and an addition count one each, an exponential none.
+    """
     if shape.mixing is None:
         return Fraction(0)
     scan = shape.mixing.mixer.scan

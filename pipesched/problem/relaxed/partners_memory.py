@@ -53,8 +53,13 @@ def share_memory(problem: Problem) -> Problem:
 
 
 def sharing(problem: Problem) -> tuple[DeviceId, ...]:
-    """Return the devices for which fewer activations fit into the group's memory than into their own, counting one
-    activation of each stage."""
+    """Return the devices, in ascending order, that their partners' common memory limits more than their own does.
+
+    Compared is how often one activation of each of the device's stages fits, as a fraction. In its own memory each
+    takes the least of its modes (none, if all of it can move). In the memory of the whole group it takes what its
+    micro-batch keeps there, that on partners' earlier stages included. Empty without partners; groups in which a device
+    has unlimited memory are left out.
+    """
     return tuple(sorted(device for shared in _shared(problem) for device in shared.devices))
 
 

@@ -52,10 +52,13 @@ _OF_PERIODS = "load, and round trips under the memory of every partition"
 
 
 class ChoiceSearch:
-    """Search state of one placement.
+    """Search state of one placement: the bound on its plans, its best plan, and the partitions tried.
 
     `bound` is a lower bound in ticks on every plan of the placement; None if it has no plan, for the stated `reason`.
-    `settled`: no remaining partition can be better than the best plan of all placements.
+    `settled`: the placement is searched no further, as no remaining partition can be better than the best plan of all
+    placements, there is no plan, or the bound was wrong. `most`, in methods, limits the seconds, or the units of
+    counted work, that they take; a parameter `best` is the value of the best plan of all placements in the file's unit,
+    or None, while the attribute is this placement's best plan.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice, budget: Budget, offer: Offer) -> None:

@@ -30,7 +30,9 @@ class ThresholdsOnDevices(DiagramBounds):
 class ThresholdsOnStages(DiagramBounds):
     """Refute thresholds by diagrams of all stages of one device and those other stages that raise the bound most.
 
-    For problems with several stages on a device. Each diagram gives completion bounds for diagrams of more stages.
+    For problems with several stages on a device. A diagram that proved the current lower bound, by any subsolver, gives
+    completion bounds for diagrams of more stages, which are tried first; then follow the devices, each once. `work` of
+    `bounds` limits the labels of each of these searches, not of all together.
     """
 
     name: str = "diagrams of some stages"
