@@ -94,6 +94,8 @@ class Fork:
 
     def __init__(self, ended: Path, server: Server, log: Path | None, pipes: Sequence[IO[str]] = ()) -> None:
         self._ended, self._log = ended, log
+        self.stdout: IO[str] | None
+        self.stderr: IO[str] | None
         self.stdout, self.stderr = pipes or (None, None)
         process, until = ended.with_name(f"{ended.name}.process"), time.monotonic() + _FIRST
         while not process.exists():
