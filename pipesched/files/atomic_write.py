@@ -28,15 +28,20 @@ def make_folder(path: str | Path) -> Path:
 
 def write_whole(path: str | Path, content: str | bytes) -> Path:
     """Write a file atomically: a reader sees the old content or the new, never a part. Returns the file's path.
-    `BadInput` if writing fails."""
+
+    Where a device or a pipe is at the path (`/dev/stdout`), it is written to. `BadInput` if writing fails.
+    """
     target = Path(path)
-    place = target.resolve() if target.is_symlink() else target  # the link stays
     data = content.encode() if isinstance(content, str) else content
     try:
+        place = target.resolve() if target.is_symlink() else target  # the link stays
+        if place.exists() and not place.is_file() and not place.is_dir():
+            place.write_bytes(data)
+            return target
         place.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
-    except OSError as error:
-        raise BadInput(f"{target}: cannot be written: {error.strerror}") from None
+    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
+        raise BadInput(f"{target}: cannot be written: {getattr(error, 'strerror', None) or error}") from None
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)

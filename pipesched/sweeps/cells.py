@@ -13,7 +13,7 @@ from typing import Any
 
 from pipesched.errors import BadInput
 from pipesched.files.batch_sizes import with_axis_of_sizes
-from pipesched.files.exact_numbers import read_json, write_json
+from pipesched.files.exact_numbers import write_json
 from pipesched.files.plan_answers.problem_document import plan_document
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problem_file import problem_from, read_document
@@ -188,14 +188,6 @@ def content_key(problem: Problem | PlanProblem) -> str:
     """
     document = plan_document(problem) if isinstance(problem, PlanProblem) else problem_document(problem)
     return sha256(write_json(_sorted(without_field(document, "name"))).encode()).hexdigest()
-
-
-def key_of_document(text: str, name: str) -> str | None:
-    """Return the `content_key` of a cell's document in JSON; None if it is no valid problem, in this version."""
-    try:
-        return content_key(problem_of(read_json(text, "cell"), name))  # type: ignore[arg-type]
-    except BadInput:
-        return None
 
 
 def _cell(number: int, point: Sequence[Value], axes: Axes, base: dict[str, Any], name: str) -> Cell:

@@ -14,8 +14,10 @@ from typing import Any, Self
 import simplejson
 
 from pipesched.errors import BadInput
-from pipesched.sweeps.cells import Cell, Sweep, key_of_document
+from pipesched.files.exact_numbers import read_json
+from pipesched.sweeps.cells import Cell, Sweep, content_key, problem_of
 from pipesched.sweeps.outcome import Outcome, outcome_from
+from pipesched.sweeps.packed import unpack
 from pipesched.version import VERSION
 
 FORMAT = 3
@@ -187,17 +189,37 @@ def _migrate(database: sqlite3.Connection, version: int) -> None:
 
 
 def _write_keys_of_documents(database: sqlite3.Connection) -> None:
-    """Replace each key of a cell and of its result by that of the problem in the cell's document."""
+    """Replace keys of version 2 by those of the problems in the cells' documents, where that problem was solved.
+
+    Other cells lose their document, so that `check` says that an older version wrote them.
+    """
     cells = database.execute(
-        "SELECT DISTINCT cells.key, cells.document, sweeps.name FROM cells JOIN sweeps ON sweeps.id = cells.sweep "
+        "SELECT DISTINCT cells.key, cells.document, sweeps.name, results.schedule FROM cells "
+        "JOIN sweeps ON sweeps.id = cells.sweep LEFT JOIN results ON results.key = cells.key "
         "WHERE cells.document IS NOT NULL"
     )
-    for before, document, name in cells.fetchall():
-        key = key_of_document(document, name)
+    for before, document, name, schedule in cells.fetchall():
+        key = key_if_solved(document, name, schedule)
         if key is None:
-            continue
-        database.execute("UPDATE cells SET key = ? WHERE key = ?", (key, before))
-        database.execute("UPDATE OR IGNORE results SET key = ? WHERE key = ?", (key, before))
+            database.execute("UPDATE cells SET document = NULL WHERE key = ?", (before,))
+        else:
+            database.execute("UPDATE cells SET key = ? WHERE key = ?", (key, before))
+            database.execute("UPDATE OR IGNORE results SET key = ? WHERE key = ?", (key, before))
+
+
+def key_if_solved(document: str, name: str, schedule: bytes | None) -> str | None:
+    """Return the key of a cell's document in JSON if the packed schedule is one of exactly this problem, else None.
+
+    A document may mean another problem now than for the version that wrote it, such as durations by other formulas; a
+    schedule has its problem in plain numbers. None for plans too, and without a schedule.
+    """
+    if schedule is None:
+        return None
+    try:
+        key = content_key(problem_of(read_json(document, "cell"), name))  # type: ignore[arg-type]
+        return key if content_key(unpack(schedule).timeline.problem) == key else None
+    except (BadInput, KeyError, TypeError, ValueError):
+        return None
 
 
 def _cell_row(cell: Cell) -> tuple[object, ...]:

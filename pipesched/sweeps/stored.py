@@ -13,9 +13,9 @@ from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_json
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.problem import Problem
-from pipesched.sweeps.cells import content_key, key_of_document, problem_of
+from pipesched.sweeps.cells import content_key, problem_of
 from pipesched.sweeps.outcome import Outcome, outcome_from
-from pipesched.sweeps.store import FORMAT, is_ours
+from pipesched.sweeps.store import FORMAT, is_ours, key_if_solved
 
 _SQLITE = b"SQLite format 3\0"
 
@@ -74,24 +74,20 @@ def _cells(database: sqlite3.Connection, path: str | Path) -> list[StoredCell]:
     version = is_ours(database, path)
     if not 1 <= version <= FORMAT:
         raise BadInput(f"{path}: found no sweep in it")
-    document = "document" if version > 1 else "NULL"
+    column = "document" if version > 1 else "NULL"
     known = {
         key: outcome_from(json.loads(text), schedule)
         for key, text, schedule in database.execute("SELECT key, document, schedule FROM results")
     }
     rows = database.execute(
-        f"SELECT sweeps.name, number, at, cells.key, refused, {document} FROM cells "
+        f"SELECT sweeps.name, number, at, cells.key, refused, {column} FROM cells "
         "JOIN sweeps ON sweeps.id = cells.sweep ORDER BY cells.sweep, number"
     )
-    return [
-        StoredCell(name, number, json.loads(at), _key(version, key, text, name), refused or "", text, known.get(key))
-        for name, number, at, key, refused, text in rows
-    ]
-
-
-def _key(version: int, key: str | None, document: str | None, name: str) -> str | None:
-    """Return a cell's key; that of its document in a store of version 2, whose keys were of names in the code.
-
-    None where its values do not go together.
-    """
-    return (version == 2 and document is not None and key_of_document(document, name)) or key
+    found = []
+    for name, number, at, stored_key, refused, stored_document in rows:
+        outcome, key, document = known.get(stored_key), stored_key, stored_document
+        if version == 2 and document is not None:  # as `Store` replaces keys of this version
+            own = None if outcome is None else key_if_solved(document, name, outcome.schedule)
+            key, document = own or key, None if own is None else document
+        found.append(StoredCell(name, number, json.loads(at), key, refused or "", document, outcome))
+    return found

@@ -1,6 +1,7 @@
 """Files appear whole."""
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,23 @@ def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
         assert write_whole(link, content) == link
         assert link.is_symlink() and (tmp_path / "there" / "latest.json").read_text() == content
     assert [path.name for path in (tmp_path / "there").iterdir()] == ["latest.json"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links and pipes of POSIX")
+def test_links_in_a_circle_are_refused_and_a_pipe_stays_one(tmp_path: Path) -> None:
+    one, other, pipe = (tmp_path / name for name in ("one", "other", "pipe"))
+    one.symlink_to(other)
+    other.symlink_to(one)
+    with pytest.raises(BadInput, match="cannot be written"):
+        write_whole(one, "text")
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        (tmp_path / "link").symlink_to(pipe)
+        write_whole(tmp_path / "link", "text")
+        assert os.read(reader, 9) == b"text" and stat.S_ISFIFO(pipe.stat().st_mode)
+    finally:
+        os.close(reader)
 
 
 def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
