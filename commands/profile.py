@@ -18,6 +18,7 @@ from pipesched.files.atomic_write import make_folder, write_whole
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problem_file import problem_from
+from pipesched.files.stem import stem_of
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.objective import OBJECTIVES, objectives
 from pipesched.problem.placement import Placement, explicit
@@ -131,7 +132,7 @@ def run(args: Namespace) -> Exit:
 
 def _written(args: Namespace, found: Profile) -> tuple[str, str | None]:
     """Return the text of the problem or plan file, and the reason if no schedule fits its memory, else None."""
-    name = Path(args.output).stem if args.output else "profile"
+    name = stem_of(args.output) if args.output else "profile"
     capacity = None if args.capacity is None else str(_decimal("--capacity", args.capacity))
     microbatches = args.microbatches or 4 * args.devices
     if args.by_layer is not None:

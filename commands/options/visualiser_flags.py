@@ -11,6 +11,7 @@ from commands.shared.file_arguments import problem_of
 from pipesched.errors import BadInput
 from pipesched.files.problem_file import problem_from, read_document
 from pipesched.files.problems.visualiser_file import output_file, to_problem_document
+from pipesched.files.stem import stem_of
 from pipesched.problem.problem import Problem
 
 DEFAULT_PICTURE = "pipeline_1f1b.png"
@@ -49,7 +50,7 @@ def problem_and_picture(args: Namespace) -> tuple[Problem, Path | None]:
     else:
         document = _older_document(args)
         source = args.config or "command line"
-        name = Path(args.config).stem if args.config else "pipeline"
+        name = stem_of(args.config) if args.config else "pipeline"
         if args.config and not isinstance(document, dict):
             raise BadInput(f"{args.config}: found no keys and values; allowed: num_stages, num_batches, ...")
         problem = problem_from(to_problem_document(document, source), source, name)

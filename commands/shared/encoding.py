@@ -46,7 +46,7 @@ def never_fail_to_print() -> None:
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - open until the process ends
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure") and not _is_unicode(stream):
+        if hasattr(stream, "reconfigure"):  # UTF-8 lacks bytes of file names that are none
             stream.reconfigure(errors=_HANDLER)
 
 

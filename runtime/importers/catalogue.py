@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipesched.errors import BadInput
+from pipesched.files.stem import stem_of
 from pipesched.problem.passes import OF_PARAMETERS, Slot
 from pipesched.problem.problem import Problem
 from pipesched.registry import Registry
@@ -51,13 +52,13 @@ def import_schedule(path: str | Path, problem: Problem) -> Schedule:
         raise BadInput(f"{path}: found no schedule of a known format; allowed: {known}")
     whole = None if importer.whole is None else _whole(importer.whole, text, problem)
     if whole is not None:
-        return Schedule(whole.orders, Path(path).stem, whole.task_orders, whole.waits)
+        return Schedule(whole.orders, stem_of(path), whole.task_orders, whole.waits)
     try:
         orders = importer.read(text)
     except BadInput as error:
         raise BadInput(*(f"{path}: {mistake}" for mistake in error.mistakes)) from None
     rows = tuple(tuple(slot for slot in order if _is_run(problem, slot)) for order in orders)
-    schedule = completed(problem, Schedule(rows, Path(path).stem))
+    schedule = completed(problem, Schedule(rows, stem_of(path)))
     wrong = validate_schedule(problem, schedule)
     if wrong:
         raise BadInput(*(f"{path}: does not match {problem.name}: {violation.text}" for violation in wrong[:5]))

@@ -14,6 +14,7 @@ from pipesched.errors import BadInput
 from pipesched.files.atomic_write import make_folder, write_whole
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.problem_file import problem_from
+from pipesched.files.stem import stem_of
 from pipesched.measurement.comparison import Comparison, compared
 from pipesched.measurement.trace import FORMAT, Measured
 from pipesched.problem.feasibility import why_infeasible
@@ -29,7 +30,7 @@ from runtime.traces.problem_of_trace import fastest_quartile, measured_run, trac
 def from_trace(args: Namespace) -> Exit:
     """Read a trace, write the problem that it shows, and print what was found and what is missing."""
     trace = read_traces(args.from_trace, Hints(args.devices, args.microbatches))
-    name = Path(args.output).stem if args.output else "traced"
+    name = stem_of(args.output) if args.output else "traced"
     text = trace_text(trace, name, args.capacity, args.objective)
     problem = problem_from(read_yaml(text, name), name)
     reason = why_infeasible(problem)

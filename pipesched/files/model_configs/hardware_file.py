@@ -19,6 +19,7 @@ from pipesched.files.fields.field import field, finite_number, whole_number
 from pipesched.files.fields.section import Section
 from pipesched.files.model_configs.hardware_table import DEVICES, LAUNCHES, SHARES, Device
 from pipesched.files.schema_errors import parse_model
+from pipesched.files.stem import stem_of
 from pipesched.layers.derived.data_links import ByNodes
 
 
@@ -102,7 +103,7 @@ def _read(path: Path) -> NamedDevice:
         raise BadInput(*(f"{path}: {mistake}" for mistake in mistakes))
     given = {"source": path.name, **_given(form)}
     device = Device(**given) if like is None else replace(DEVICES[str(like)], **given)
-    return NamedDevice(getattr(form, "name", None) or path.stem, device)
+    return NamedDevice(getattr(form, "name", None) or stem_of(path), device)
 
 
 def _given(form: Section) -> dict[str, Any]:
