@@ -8,6 +8,7 @@ from pathlib import Path
 from commands.shared.output import note
 from heuristics.catalogue import HEURISTICS, schedule_named
 from pipesched.errors import BadInput, Deadlock, Disagreement
+from pipesched.files.stem import as_text
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
 from runtime.importers.catalogue import IMPORTERS, import_schedule
@@ -54,6 +55,6 @@ def imported(problem: Problem, path: str) -> Candidate:
     """Return another program's schedule, simulated and validated; `BadInput` if its order deadlocks or breaks a
     rule."""
     try:
-        return simulated_and_validated(problem, import_schedule(path, problem), Path(path).name)
+        return simulated_and_validated(problem, import_schedule(path, problem), as_text(Path(path).name))
     except (Deadlock, Disagreement) as wrong:
         raise BadInput(f"{path}: {wrong}") from None

@@ -1,4 +1,4 @@
-"""The stem of a file's name as text, by which what the file holds is named where it gives no name."""
+"""File names as text, by which what a file holds is named where it gives no name."""
 
 from __future__ import annotations
 
@@ -8,4 +8,9 @@ from pathlib import Path
 
 def stem_of(path: str | PathLike[str]) -> str:
     """Return the stem of a path; bytes of the name that are no UTF-8, which no text file can hold, become `?`."""
-    return Path(path).stem.encode("utf-8", "replace").decode()
+    return as_text(Path(path).stem)
+
+
+def as_text(name: str) -> str:
+    """Return a file name with `?` for each of its bytes that is no UTF-8."""
+    return name.encode("utf-8", "replace").decode()
