@@ -7,7 +7,7 @@ from pipesched.layers.plan_problem import PlanProblem
 from pipesched.results.plan import PlanCandidate
 from runtime.exporters.restrictions import RESTRICTIONS
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat
-from runtime.partitions.plan_settings import staged_plan
+from runtime.partitions.plan_settings import staged_plan, written
 from targets.schedules import runs
 
 
@@ -26,7 +26,7 @@ def _runs(form: PartitionFormat, problem: PlanProblem, candidate: PlanCandidate)
     if form.limits.schedules and order not in form.limits.schedules:
         return False
     try:
-        form.write(staged_plan(problem, candidate))
+        written(form, staged_plan(problem, candidate))
     except BadInput:
         return False
     return form.name not in RESTRICTIONS or runs(candidate.timeline, form.name)

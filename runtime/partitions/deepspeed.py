@@ -9,6 +9,7 @@ from pipesched.layers.recompute_rule import FULL, RecomputeRule
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header
 from runtime.partitions.list_texts import check_length, numbers
+from runtime.partitions.mixer_limits import ANY_MODEL
 from runtime.partitions.plan_limits import PlanLimits
 from runtime.partitions.setting_limits import all_or_none, every_stage_trains, known_modes, loop
 from runtime.partitions.staged_model import StageCounts, StagedModel
@@ -78,6 +79,8 @@ PARTITION_FORMATS.register(
         suffix=".deepspeed_partition.py",
         write=_write,
         read=_read,
-        limits=PlanLimits(("linear",), RecomputeRule.ALL, whole_backwards=True, every_stage_trains=True),
+        limits=PlanLimits(
+            ("linear",), RecomputeRule.ALL, whole_backwards=True, every_stage_trains=True, mixers=ANY_MODEL
+        ),
     )
 )

@@ -10,6 +10,7 @@ from runtime.partitions.megatron_flags import ORDERS, module_notes, order_notes,
 from runtime.partitions.megatron_hybrid_pattern import check_hybrid, is_pattern, mtp_place, read_pattern
 from runtime.partitions.megatron_layout import checked_layout
 from runtime.partitions.megatron_partition import partition_flags
+from runtime.partitions.mixer_limits import GATED_DELTA, MAMBA2, MixerLimits
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
@@ -43,6 +44,7 @@ PARTITION_FORMATS.register(
             MtpPlace.ONE_STAGE,
             groups=True,
             mtp_of=mtp_place,
+            mixers=MixerLimits((GATED_DELTA,), (MAMBA2, GATED_DELTA)),
             check=check_hybrid,
         ),
     )

@@ -17,6 +17,7 @@ from runtime.partitions.megatron_flags import ORDERS, order_notes
 from runtime.partitions.megatron_hybrid_pattern import is_hybrid, names_of, no_hybrid
 from runtime.partitions.megatron_layout import checked_layout
 from runtime.partitions.megatron_partition import partition_flags
+from runtime.partitions.mixer_limits import GPT_MODEL
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.setting_limits import by_chunk, first_recomputed, known_modes
 from runtime.partitions.staged_model import StagedModel
@@ -86,6 +87,7 @@ PARTITION_FORMATS.register(
             MtpPlace.ONE_STAGE,
             recomputes_mtp=False,
             groups=True,
+            mixers=GPT_MODEL,
             check=partial(no_hybrid, "megatron takes hybrid models"),
         ),
     )

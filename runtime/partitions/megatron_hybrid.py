@@ -20,6 +20,7 @@ from runtime.partitions.flags import flag_file
 from runtime.partitions.megatron_flags import ORDERS, group_flags, order_notes
 from runtime.partitions.megatron_hybrid_pattern import is_hybrid, names_of, no_hybrid
 from runtime.partitions.megatron_own_order import ORDER_NOTE, OWN_ORDER, check_stages
+from runtime.partitions.mixer_limits import GATED_DELTA, MAMBA2, MixerLimits
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.setting_limits import all_or_none, known_modes, loop, mtp_on_last_stage
 from runtime.partitions.staged_model import Run, StageCounts, StagedModel
@@ -28,7 +29,8 @@ _NAME, _ORDER_NAME = "megatron-hybrid", "megatron-hybrid-order"
 _OWN = "a hybrid model of its own: its pattern is among the settings of megatron"
 _TAKES_HYBRID = "megatron takes hybrid models"
 # Letters of mixers, by what `pipesched.layers.derived` calls them.
-_MIXERS = {"Mamba 2": "M", "gated delta net": "G"}
+_MIXERS = {MAMBA2: "M", GATED_DELTA: "G"}
+_BUILT = MixerLimits(tuple(_MIXERS))
 _SPEC = "megatron.core.models.hybrid.hybrid_layer_specs hybrid_stack_spec"
 
 
@@ -144,6 +146,7 @@ PARTITION_FORMATS.register(
             MtpPlace.LAST_STAGE,
             recomputes_mtp=False,
             groups=True,
+            mixers=_BUILT,
             check=partial(no_hybrid, _TAKES_HYBRID),
         ),
     )
@@ -161,6 +164,7 @@ PARTITION_FORMATS.register(
             rule=RecomputeRule.ALL,
             mtp=MtpPlace.LAST_STAGE,
             recomputes_mtp=False,
+            mixers=_BUILT,
             check=partial(no_hybrid, _TAKES_HYBRID),
         ),
     )

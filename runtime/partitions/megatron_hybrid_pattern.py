@@ -21,8 +21,8 @@ _HYBRID = frozenset(_LETTERS) - {"moe"}
 
 def is_hybrid(names: Sequence[str]) -> bool:
     """Return True if a layer has a name that only hybrid models have, such as mamba, or attention or mlp as its own
-    layer."""
-    return any(name.lower() in _HYBRID for name in names)
+    layer, also with a window."""
+    return any(name.lower().removesuffix("-window") in _HYBRID for name in names)
 
 
 def check_hybrid(names: Sequence[str]) -> None:

@@ -17,6 +17,7 @@ from runtime.partitions.megatron_hybrid_pattern import is_hybrid, names_of, no_h
 from runtime.partitions.megatron_layout import checked_layout
 from runtime.partitions.megatron_own_order import ORDER_NOTE, OWN_ORDER, check_stages
 from runtime.partitions.megatron_partition import partition_flags
+from runtime.partitions.mixer_limits import GPT_MODEL
 from runtime.partitions.plan_limits import MtpPlace
 from runtime.partitions.staged_model import StagedModel
 
@@ -46,6 +47,12 @@ PARTITION_FORMATS.register(
         suffix=".megatron_order.args",
         write=_write,
         read=partial(checked_layout, _NAME),
-        limits=replace(OWN_ORDER, rule=RecomputeRule.SAME, mtp=MtpPlace.ONE_STAGE, check=partial(no_hybrid, _HYBRID)),
+        limits=replace(
+            OWN_ORDER,
+            rule=RecomputeRule.SAME,
+            mtp=MtpPlace.ONE_STAGE,
+            mixers=GPT_MODEL,
+            check=partial(no_hybrid, _HYBRID),
+        ),
     )
 )

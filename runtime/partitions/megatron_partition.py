@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pipesched.errors import BadInput
+from pipesched.layers.roles import Role
 from runtime.partitions.megatron_flags import group_flags
 from runtime.partitions.megatron_hybrid_pattern import check_hybrid, is_hybrid, names_of, pattern_of
 from runtime.partitions.megatron_layout import layout_mistakes, layout_text
+from runtime.partitions.mixer_limits import GATED_DELTA
 from runtime.partitions.setting_limits import loop, mtp_on_last_stage
 from runtime.partitions.staged_model import StagedModel
 
@@ -48,4 +50,19 @@ def partition_flags(name: str, model: StagedModel, placed: bool = False) -> Part
     flags |= {"num-layers": model.layers, "pipeline-model-parallel-layout": layout}
     if model.mtp:
         flags["mtp-num-layers"] = model.mtp
+    flags |= _linear_attention(model)
     return PartitionFlags({"megatron-layout": layout}, flags | group_flags(name, model))
+
+
+def _linear_attention(model: StagedModel) -> dict[str, object]:
+    """Return the flags with which GPTModel builds gated delta nets in layers named -linear: 1 for each such layer, 0
+    for others.
+
+    Empty for models without.
+    """
+    if model.step is None or model.step.mixer != GATED_DELTA:
+        return {}
+    runs = [run for stage in model.stages for run in stage.runs if run.role is Role.TRANSFORMER]
+    linear = [int(run.name.lower().endswith("-linear")) for run in runs for _ in range(run.layers)]
+    freq = f"[{','.join(map(str, linear))}]"
+    return {"experimental-attention-variant": "gated_delta_net", "linear-attention-freq": freq}

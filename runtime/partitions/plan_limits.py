@@ -19,6 +19,7 @@ from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import FULL, MODULES, ROLES, RecomputeRule, modules_of
 from pipesched.layers.roles import Role, check_places, role_of
 from pipesched.schedule.microbatch_groups import ORDER, group_sizes, is_taken, order_of
+from runtime.partitions.mixer_limits import NO_MIXER, MixerLimits, check_built
 from runtime.partitions.setting_limits import BACKWARD_OF_EVERY_STAGE, at_least_each
 
 _RULES = {
@@ -55,7 +56,8 @@ class PlanLimits:
     `microbatches_a_device`: at least so many micro-batches for each device. `least_devices`: so many devices or more.
     `split_backwards`: every layer that trains has a W of its own. `context_parallel`: sequences may be cut over several
     devices. `forwards_only`: no layer trains. `every_stage_trains`: the first stage has all frozen layers before the
-    first that trains, and this one. `check` raises `BadInput` for names of layers.
+    first that trains, and this one. `mixers`: the layers of hybrid models that it builds. `check` raises `BadInput` for
+    names of layers.
     """
 
     placements: tuple[str, ...]
@@ -76,6 +78,7 @@ class PlanLimits:
     context_parallel: bool = True
     forwards_only: bool = False
     every_stage_trains: bool = False
+    mixers: MixerLimits = NO_MIXER
     check: Callable[[list[str]], None] = lambda _: None
 
 
@@ -170,6 +173,7 @@ def _on_one_cluster(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[P
     names = [layer.name for layer in plan.model.sequence]
     try:
         check_places(names)
+        check_built(limits.mixers, plan.step, names)
         limits.check(names)
     except BadInput as error:
         raise BadInput(*(f"--for {name}: {line}" for line in error.mistakes)) from None

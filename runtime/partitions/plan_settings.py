@@ -15,6 +15,8 @@ from pipesched.results.schedule_figures import memory_capacity
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
 from runtime.partitions.catalogue import PartitionFormat, PartitionSettings
+from runtime.partitions.megatron_hybrid_pattern import names_of
+from runtime.partitions.mixer_limits import check_built, model_note
 from runtime.partitions.staged_model import StagedModel, staged
 
 
@@ -84,21 +86,29 @@ def settings_of(form: PartitionFormat, plan: Plan, free: Plan, words: tuple[str,
         return PlanSettings(form, free, refusal=refusal)
     try:
         notes = notes_on(form, plan.problem)
-        settings = form.write(staged_plan(plan.problem, plan.best, (*figures(form, plan, free), *notes)))
+        settings = written(form, staged_plan(plan.problem, plan.best, (*figures(form, plan, free), *notes)))
     except BadInput as error:
         return PlanSettings(form, free, refusal=error.mistakes[0], words=words)
     settings = replace(settings, notes=(*settings.notes, *notes))
     return PlanSettings(form, free, plan, settings, words=words)
 
 
+def written(form: PartitionFormat, model: StagedModel) -> PartitionSettings:
+    """Return a runtime's settings for a plan; `BadInput` if it cannot express the plan or build the model."""
+    try:
+        check_built(form.limits.mixers, model.step, names_of(model))
+    except BadInput as error:
+        raise BadInput(f"{form.name}: not supported: {error.mistakes[0]}") from None
+    return form.write(model)
+
+
 def notes_on(form: PartitionFormat, problem: PlanProblem) -> tuple[str, ...]:
     """Return sentences on parts of a plan that the settings leave out, so that the user's job must do them.
 
-    Empty for runtimes that run forwards only, for inference.
+    Runtimes that run forwards only, for inference, have only those on the model.
     """
-    if form.limits.forwards_only:
-        return ()
-    found = (feature.settings_note(problem) for feature in PLAN_FEATURES)
+    features = () if form.limits.forwards_only else PLAN_FEATURES
+    found = (model_note(form.limits.mixers, problem.step), *(feature.settings_note(problem) for feature in features))
     return tuple(f"{form.name}: {note}." for note in found if note)
 
 

@@ -14,6 +14,7 @@ from pipesched.layers.recompute_rule import RecomputeRule
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header
 from runtime.partitions.list_texts import layers_of_devices
+from runtime.partitions.mixer_limits import ANY_MODEL
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.setting_limits import loop, no_mtp
 from runtime.partitions.staged_model import StagedModel
@@ -50,6 +51,8 @@ for _name, (_engine, _variable, _) in _ENGINES.items():
             suffix=f".{_name}.sh",
             write=partial(_write, _name),
             read=partial(layers_of_devices, _name),
-            limits=PlanLimits(("linear",), RecomputeRule.ALL, mtp=MtpPlace.NOWHERE, forwards_only=True),
+            limits=PlanLimits(
+                ("linear",), RecomputeRule.ALL, mtp=MtpPlace.NOWHERE, forwards_only=True, mixers=ANY_MODEL
+            ),
         )
     )

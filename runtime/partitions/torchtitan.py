@@ -12,6 +12,7 @@ from pipesched.problem.placement import v_shape
 from runtime.configuration.torchtitan import PIPELINED
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header
+from runtime.partitions.mixer_limits import ANY_MODEL
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.setting_limits import all_or_none, every_stage_trains, known_modes, loop, no_mtp, one_chain
 from runtime.partitions.staged_model import StageCounts, StagedModel
@@ -187,6 +188,7 @@ PARTITION_FORMATS.register(
             mtp=MtpPlace.NOWHERE,
             whole_last=True,
             every_stage_trains=True,
+            mixers=ANY_MODEL,
         ),
     )
 )

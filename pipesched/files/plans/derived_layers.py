@@ -100,6 +100,8 @@ def derived_from(form: PlanFile) -> tuple[Derived, TrainingStep]:
         hardware.name,
         _assumed(hardware, device.data),
         None if shape.mixing is None else shape.mixing.mixer.name,
+        shape.mixing is not None and shape.mixing.both,
+        bool(shape.pattern),
     )
     return replace(derived, assumptions=(*derived.assumptions, *_beyond(hardware, shared))), step
 
