@@ -30,7 +30,7 @@ _OWN = "a hybrid model of its own: its pattern is among the settings of megatron
 _TAKES_HYBRID = "megatron takes hybrid models"
 # Letters of mixers, by what `pipesched.layers.derived` calls them.
 _MIXERS = {MAMBA2: "M", GATED_DELTA: "G"}
-_BUILT = MixerLimits(tuple(_MIXERS))
+_BUILT = MixerLimits(tuple(_MIXERS), stated=True)
 _SPEC = "megatron.core.models.hybrid.hybrid_layer_specs hybrid_stack_spec"
 
 

@@ -17,12 +17,14 @@ class MixerLimits:
     """Mixers that a runtime builds, as `TrainingStep.mixer` names them.
 
     `instead`: those in place of attention. `alone`: those of layers of one part alone, None if it builds no such
-    layers. `any_model`: it runs whatever model the job has, which builds all of them.
+    layers. `any_model`: it runs whatever model the job has, which builds all of them. `stated`: its settings state the
+    mixer, which must be known where names of layers end in -linear.
     """
 
     instead: tuple[str, ...] = ()
     alone: tuple[str, ...] | None = None
     any_model: bool = False
+    stated: bool = False
 
 
 ANY_MODEL = MixerLimits(any_model=True)
@@ -36,6 +38,9 @@ def check_built(limits: MixerLimits, step: TrainingStep | None, names: Sequence[
 
     `names` are those of all layers. A model without the section `model` has the layers that its file lists.
     """
+    if step is None and limits.stated and any(name.lower().endswith("-linear") for name in names):
+        allowed = f"{' or '.join(limits.instead)}, from the section model"
+        raise BadInput(f"found layers with a mixer of no known kind; allowed: {allowed}")
     if step is None or limits.any_model:
         return
     found = _unbuilt_parts(limits, step, names) if step.single_parts else _unbuilt_mixer(limits, step)
@@ -68,4 +73,5 @@ def model_note(limits: MixerLimits, step: TrainingStep | None) -> str | None:
     """Return a sentence on a hybrid model that the job itself must have; None for other models and runtimes."""
     if step is None or not limits.any_model or not (step.mixer or step.single_parts):
         return None
-    return f"the model is the job's own: it must have the layers of {step.mixer or 'one part alone'}"
+    layers = f"layers with {step.mixer}" if step.mixer else "layers of one part alone"
+    return f"the model is the job's own: it must have {layers}"

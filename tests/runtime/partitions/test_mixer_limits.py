@@ -103,6 +103,27 @@ def test_a_hybrid_model_is_built_by_the_settings_or_refused_at_once(case: str, f
         written(form, one)
 
 
+@pytest.mark.parametrize("form", list(PARTITION_FORMATS), ids=lambda form: form.name)
+def test_listed_layers_with_a_mixer_of_no_known_kind(form: PartitionFormat) -> None:
+    """Only settings that state the mixer need to know it."""
+    forwards = {"backward": 0} if form.limits.forwards_only else {"backward": 1, "weight": 1}
+    layers = [
+        {"name": name, "count": count, "forward": 1} | forwards
+        for name, count in (("embedding", 1), ("layer-linear", 8), ("head", 1))
+    ]
+    plan = plan_problem_from({"devices": 2, "microbatches": 4, "placement": ["linear", "v-shape"], "layers": layers})
+    if not form.name.startswith("megatron-hybrid"):
+        restricted(plan, form.name, form.limits)
+        assert written(form, _staged(plan, form)).values
+        return
+    with pytest.raises(
+        BadInput, match=rf"^--for {form.name}: found layers with a mixer of no known kind; allowed: Mam"
+    ):
+        restricted(plan, form.name, form.limits)
+    with pytest.raises(BadInput, match=rf"^{form.name}: not supported: found layers with a mixer of no known kind"):
+        written(form, _staged(plan, form))
+
+
 def test_the_flags_of_gated_delta_nets_read_back_are_the_model_s_layers() -> None:
     form = PARTITION_FORMATS["megatron"]
     plan = plan_problem_from(document(CASES["gated_delta"][0]))
