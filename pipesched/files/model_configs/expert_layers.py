@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipesched.errors import BadInput
-from pipesched.files.limits import MOST_LAYERS
 from pipesched.files.model_configs.model_config import Keys
 from pipesched.files.schema_errors import shown
 
@@ -43,8 +42,6 @@ def expert_layers(keys: Keys, config: Mapping[str, Any], first: int, layers: int
     `first` is the first layer with experts where the configuration does not say. `BadInput` for another pattern.
     `layers` is the number of transformer layers, `source` names the configuration in messages.
     """
-    if layers > MOST_LAYERS:
-        raise BadInput(f"{source}: number of layers: found {layers}; allowed: up to {MOST_LAYERS}")
     last = config.get("moe_layer_end_index", -1)
     if last not in (-1, layers - 1):
         raise BadInput(f"{source}: moe_layer_end_index: found {shown(last)}; allowed: the last layer, or -1")

@@ -10,6 +10,7 @@ from pipesched.errors import BadInput, did_you_mean
 from pipesched.files.model_configs.expert_layers import expert_layers, grouped
 from pipesched.files.model_configs.hybrid_layers import HYBRIDS
 from pipesched.files.model_configs.hybrid_layers import of_hugging_face as hybrid_layers
+from pipesched.files.model_configs.layer_pattern import check_layers
 from pipesched.files.model_configs.model_config import Keys, ModelConfig, without_none
 from pipesched.files.model_configs.near_attention import of_hugging_face as near_attention
 from pipesched.files.schema_errors import shown
@@ -92,6 +93,7 @@ def from_hugging_face(document: Mapping[str, Any], source: str) -> ModelConfig:
     keys = Keys(source, config)
     hidden = keys.number(*_HIDDEN)
     layers = _layers(keys, config)
+    check_layers(layers, source)
     hybrid = hybrid_layers(keys, config, str(kind), hidden, layers, source)
     if hybrid is None:
         _refuse_linear_attention(keys, source)
@@ -111,7 +113,8 @@ def from_hugging_face(document: Mapping[str, Any], source: str) -> ModelConfig:
     }
     placed = None if hybrid is None else hybrid.expert_layers
     if hybrid is not None and hybrid.pattern is not None:
-        model |= {"pattern": hybrid.pattern, "ffn": inner if "-" in hybrid.pattern else None, "experts": experts}
+        dense_blocks = "-" in hybrid.pattern or (model["mtp_layers"] and experts is None)
+        model |= {"pattern": hybrid.pattern, "ffn": inner if dense_blocks else None, "experts": experts}
     elif experts is not None:
         dense, every = placed or expert_layers(keys, config, family.first_expert_layer, layers, source)
         model |= {

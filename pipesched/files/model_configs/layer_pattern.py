@@ -5,7 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from pipesched.errors import BadInput
 from pipesched.files.limits import MOST_LAYERS
+
+
+def check_layers(layers: int, source: str) -> None:
+    """Raise `BadInput` for more layers than a plan may have, before lists with an entry for each are made.
+
+    `source` names the configuration in messages.
+    """
+    if layers > MOST_LAYERS:
+        raise BadInput(f"{source}: number of layers: found {layers}; allowed: up to {MOST_LAYERS}")
 
 
 def listed(value: object) -> list[int] | None:

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipesched.errors import BadInput
-from pipesched.files.limits import MOST_LAYERS
 from pipesched.files.model_configs.expert_layers import ALLOWED, grouped, regular
-from pipesched.files.model_configs.layer_pattern import listed
+from pipesched.files.model_configs.layer_pattern import check_layers, listed
 from pipesched.files.model_configs.megatron_architecture import check_architecture
 from pipesched.files.model_configs.megatron_hybrid import layers_of, mixer_of
 from pipesched.files.model_configs.model_config import Keys, ModelConfig, without_none
@@ -98,6 +97,7 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
     number = keys.optional("num_experts", "num_moe_experts")
     hybrid = layers_of(values, source)
     layers = keys.number("num_layers", "encoder_num_layers") if hybrid is None else hybrid.layers
+    check_layers(layers, source)
     pattern = "" if hybrid is None else hybrid.pattern
     mixer = mixer_of(keys, values, hidden, layers, pattern)
     own = {"gated": _on(values, "attention_output_gate") or None} if mixer else {}
@@ -135,7 +135,8 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
         })  # fmt: skip
         model["experts_every"] = every if every > 1 else None
         model["dense_layers"] = dense or None
-    model["ffn"] = inner if ("-" in pattern if pattern else dense or every > 1) else None
+    predicted = model["mtp_layers"] and "experts" not in model  # by an attention and a block
+    model["ffn"] = inner if ("-" in pattern or predicted if pattern else dense or every > 1) else None
     settings = {
         "sequence": keys.optional("seq_length", "encoder_seq_length"),
         "microbatch_size": keys.optional("micro_batch_size"),
@@ -207,8 +208,6 @@ def _expert_layers(values: Mapping[str, Any], layers: int, source: str) -> tuple
     another pattern. `values` are the arguments by name, `layers` is the number of layers, and `source` names the
     arguments in messages.
     """
-    if layers > MOST_LAYERS:
-        raise BadInput(f"{source}: num_layers: found {layers}; allowed: up to {MOST_LAYERS}")
     text = str(values.get("moe_layer_freq", 1)).replace(" ", "")
     has = listed(values.get("moe_layer_freq"))
     if has is None and text.isdecimal() and int(text) > 0:

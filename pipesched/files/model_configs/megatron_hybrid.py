@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pipesched.errors import BadInput
-from pipesched.files.limits import MOST_LAYERS
 from pipesched.files.model_configs.expert_layers import regular
 from pipesched.files.model_configs.layer_pattern import listed, placed
 from pipesched.files.model_configs.model_config import Keys, without_none
@@ -119,7 +118,7 @@ def _full_layers(keys: Keys, values: Mapping[str, Any], layers: int) -> dict[str
     """
     name, given = "linear_attention_freq", values.get("linear_attention_freq")
     linear = listed(given)
-    if linear is None and str(given).isdecimal() and int(str(given)) and layers <= MOST_LAYERS:
+    if linear is None and str(given).isdecimal() and int(str(given)):
         linear = [int((at + 1) % int(str(given)) != 0) for at in range(layers)]
     if linear is None or len(linear) != layers:
         allowed = f"a whole number of at least 1, or a list with 0 or 1 for each of the {layers} layers"

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipesched.errors import BadInput
-from pipesched.files.limits import MOST_LAYERS
 from pipesched.files.model_configs.layer_pattern import listed, placed
 from pipesched.files.model_configs.model_config import Keys
 from pipesched.files.schema_errors import shown
@@ -44,7 +43,7 @@ def of_hugging_face(keys: Keys, config: Mapping[str, Any], kind: str, layers: in
     chunk = keys.optional("attention_chunk_size")
     window = keys.optional("sliding_window") if "sliding_window" in config else _TOKENS.get(kind)
     asked = config.get("use_sliding_window", _ASKED.fullmatch(kind) is None)
-    if layers > MOST_LAYERS or not (chunk or (window and asked)):
+    if not (chunk or (window and asked)):
         return {}
     full = _full_layers(keys, config, kind, layers, source)
     return _keys("chunk" if chunk else "window", chunk or window or 0, full, layers)
@@ -88,7 +87,7 @@ def of_megatron(values: Mapping[str, Any], layers: int, source: str) -> dict[str
     messages.
     """
     given = values.get("window_size")
-    if given in (None, "", "None") or layers > MOST_LAYERS:
+    if given in (None, "", "None"):
         return {}
     pair = _PAIR.fullmatch(",".join(map(str, given)) if isinstance(given, list | tuple) else str(given))
     if pair is None:

@@ -63,8 +63,8 @@ def _places(model: ModelSection, mixer: MixerSection) -> Iterator[str]:
     if given is not None and mixer.parallel:
         yield f"{place}: found with parallel; allowed: without, as all layers have attention"
     if model.pattern is not None:
-        for key in ("attention_layers", "parallel"):
-            if getattr(mixer, key):
+        for key, found in (("attention_layers", given is not None), ("parallel", mixer.parallel)):
+            if found:
                 yield f"model.mixer.{key}: found with pattern; allowed: without, as its letters say it"
     elif given == 0:
         yield f"{place}: found 0; allowed: a whole number of at least 1, or a list of layers"
@@ -89,7 +89,7 @@ def _pattern(model: ModelSection, pattern: str) -> Iterator[str]:
     if "E" in pattern and model.experts is None:
         yield f"{place}: found E without experts; allowed: with experts"
     if model.ffn is None and ("-" in pattern or (model.mtp_layers and model.experts is None)):
-        yield "model.ffn: missing; it is required with - in the pattern"
+        yield "model.ffn: missing; it is required with - in the pattern, or with mtp_layers without experts"
     for key, usual in (("dense_layers", None), ("experts_every", 1)):
         if getattr(model, key) != usual:
             yield f"model.{key}: found with pattern; allowed: without, as its letters say it"

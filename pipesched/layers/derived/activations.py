@@ -122,7 +122,7 @@ def mtp_activation(shape: Shape, training: Training, parallel: Parallel) -> Acti
 def working_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
     """Return the most bytes that one operation of a layer needs while it runs: gradients of a block's inner states."""
     own, size = tokens_of(training, parallel), training.precision.number
-    width = max(shape.ffn if shape.dense_layers else 0, _expert_width(shape))
+    width = max(shape.ffn if shape.has_dense_blocks else 0, _expert_width(shape))
     return own * size * ((3 if shape.gated else 2) * width + 2 * shape.hidden)
 
 

@@ -60,8 +60,8 @@ TIME_UNIT, MEMORY_UNIT = "ms", "GiB"
 _GIB = 2**30
 # Kernels that a backward launches for one of the forward: products by their input and by their weights.
 _BACK_LAUNCH = 2
-# Of tensor parallelism in the forward of a dense layer: before and after attention and the feed-forward block.
-_EXCHANGES = 4
+# Of tensor parallelism in the forward of each part of a dense layer: before and after attention, a mixer or the block.
+_EXCHANGES = 2
 
 
 @dataclass(frozen=True)
@@ -265,13 +265,18 @@ class _Rates:
         layer, taken, shown = kind.layer, 0.0, 0.0
         if layer is None:
             return 0.0
-        if self.hardware.tensor is not None:
-            taken += float(tensor_bytes(self.shape, self.training, self.parallel, layer)) / self.hardware.tensor
+        taken += self._of_tensor(layer)
         if layer.moe:
             taken += expert_seconds(self.shape, self.training, self.parallel, self.hardware)
         if layer.mixes and self.hardware.context is not None:
             shown = float(mixer_bytes(self.shape, self.training, self.parallel)) / self.hardware.context
         return taken * (1 - self.hardware.hidden) + shown
+
+    def _of_tensor(self, layer: LayerKind) -> float:
+        """Return the seconds of tensor parallel exchange in each direction inside a layer, hidden or not."""
+        if self.hardware.tensor is None:
+            return 0.0
+        return float(tensor_bytes(self.shape, self.training, self.parallel, layer)) / self.hardware.tensor
 
     def _modes(self, kind: _Kind, forward: float) -> list[RecomputeMode]:
         """Return the recomputation modes of a layer: the whole layer, stored attention scores, and modules that are
@@ -304,7 +309,8 @@ class _Rates:
         if kind.layer is None or kind.layer.moe:
             return 0.0
         last = layer_products(self.shape, self.training, self.parallel, kind.layer)[-1:]
-        exchanged = self._exchanged(kind) / _EXCHANGES
+        # All exchanges have one size; those of a mixer's sequence are before its last product.
+        exchanged = self._of_tensor(kind.layer) * (1 - self.hardware.hidden) / (_EXCHANGES * kind.layer.parts)
         return products_seconds(last, self.training, self.parallel, self.hardware)[0] + exchanged
 
     def _again(self, module: str, layer: LayerKind) -> float:

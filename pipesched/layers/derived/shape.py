@@ -169,6 +169,12 @@ class Shape:
         """The layers in order as runs of equal ones: their kind and their number."""
         return [(kind, len([*own])) for kind, own in groupby(map(self._kind, range(self.layers)))]
 
+    @property
+    def has_dense_blocks(self) -> bool:
+        """True if a layer, or one of multi-token prediction, has a feed-forward block without experts."""
+        predicted = bool(self.mtp_layers) and self.experts is None
+        return predicted or any(kind.block and not kind.moe for kind, _ in self.runs)
+
     def _kind(self, layer: int) -> LayerKind:
         """Return the kind of a layer, numbered from 0."""
         near = self.window is not None and layer not in self.window.full

@@ -269,6 +269,41 @@ def test_a_pattern_in_another_order_needs_no_mixer() -> None:
     assert plan_problem_from(read_yaml(text, "plan")).model.most_stages == 11
 
 
+def test_multi_token_prediction_without_experts_has_a_block(shapes: list[Shape]) -> None:
+    given = MEGATRON | {"hybrid_layer_pattern": "M*M*/*-", "mamba_num_heads": "32"}
+    config = from_megatron(given, "args.sh")
+    assert config.model["ffn"] == 21504
+    assert layers(config) == ["mamba", "attention", "mamba", "attention", "mtp"]
+    assert mtp_parameters(shapes[0]).total > 2 * 4096 * 21504
+    alone = from_megatron(given | {"hybrid_layer_pattern": "M*M*"}, "args.sh")
+    assert "ffn" not in alone.model
+    document = {
+        "model_type": "nemotron_h", "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100, "head_dim": 16,
+        "mamba_num_heads": 8, "intermediate_size": 128, "hybrid_override_pattern": "M*", "num_nextn_predict_layers": 1,
+    }  # fmt: skip
+    assert layers(from_hugging_face(document, "config.json")) == ["mamba", "attention", "mtp"]
+
+
+@pytest.mark.parametrize("kind", ["jamba", "granitemoehybrid", "qwen3_next", "falcon_h1", "llama"])
+def test_too_many_layers_are_refused_before_there_is_a_list_of_them(kind: str) -> None:
+    usual = {"hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100, "intermediate_size": 128}
+    document = usual | {
+        "model_type": kind,
+        "num_hidden_layers": 10**12,
+        "num_local_experts": 4,
+        "num_experts_per_tok": 2,
+    }
+    with pytest.raises(BadInput) as caught:
+        from_hugging_face(document, "config.json")
+    assert caught.value.mistakes == ("config.json: number of layers: found 1000000000000; allowed: up to 10000",)
+
+
+@pytest.mark.parametrize("more", [{"num_layers": 10**12}, {"hybrid_layer_pattern": "M*" * 5001}])
+def test_so_they_are_in_megatron_s_arguments(more: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match=r"number of layers: found [0-9]+; allowed: up to 10000"):
+        from_megatron(MEGATRON | {"linear_attention_type": "gdn", "linear_attention_freq": 4} | more, "args.sh")
+
+
 def test_layouts_divide_the_heads_of_a_mixer() -> None:
     """Granite's groups are one, so that there is no tensor parallelism; Qwen3-Next has 16 heads of keys."""
     granite, qwen = (

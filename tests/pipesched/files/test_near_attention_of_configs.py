@@ -169,4 +169,5 @@ def test_lists_that_do_not_fit_the_layers_are_refused(kind: str, keys: dict[str,
 
 def test_a_number_of_layers_above_the_limit_makes_no_list() -> None:
     document = hf("mistral", 10**9, 64, 4, 4, 96, 1000)
-    assert "window" not in from_hugging_face(document, "config.json").model["attention"]
+    with pytest.raises(BadInput, match="number of layers: found 1000000000; allowed: up to 10000"):
+        from_hugging_face(document, "config.json")

@@ -224,6 +224,11 @@ def test_latent_attention_of_a_pattern_has_its_name() -> None:
             {"pattern": "M-M-M*", "mixer": DOCUMENT["model"]["mixer"] | {"attention_layers": 3}},
             "model.mixer.attention_layers: found with pattern",
         ),
+        (
+            {"pattern": "M-M-M*", "mixer": DOCUMENT["model"]["mixer"] | {"attention_layers": 0}},
+            "model.mixer.attention_layers: found with pattern",
+        ),
+        ({"pattern": "MM*MM*", "mtp_layers": 1, "ffn": None}, "model.ffn: missing; it is required with - in the pattern, or"),
         ({"parallel": {"tensor": 8, "context": 8}}, "found tensor * context 64; allowed: a divisor of the mixer's 32"),
         ({"attention": {"heads": 16}, "parallel": {"tensor": 16}}, "allowed: a divisor of the mixer's 8 heads of keys"),
     ],
@@ -240,3 +245,42 @@ def test_layers_are_frozen_by_the_name_that_they_have_with_attention() -> None:
     document = model(attention_layers=3)
     plan = plan_problem_from(document | {"model": document["model"] | {"frozen": ["embedding", "layer"]}})
     assert all(layer.forward_only for layer in plan.model.layers if layer.name.startswith("layer"))
+
+
+def test_working_space_is_that_of_a_pattern_s_blocks() -> None:
+    """Three times the width of the block (gate, up and their product) and two hidden states, of 16 bits a token."""
+    experts = {"number": 8, "per_token": 2, "ffn": 512}
+
+    def space(pattern: str, ffn: int = 2**18) -> Fraction:
+        own = model()["model"] | {"pattern": pattern, "recompute": [], "ffn": ffn, "experts": experts}
+        own = own if "E" in pattern else {key: value for key, value in own.items() if key != "experts"}
+        return plan_problem_from(DOCUMENT | {"model": own}).cluster.capacity[0]
+
+    assert space("M-M*M-", 512) - space("M-M*M-") == pytest.approx(
+        Fraction(4096 * 2 * 3 * (2**18 - 512), 2**30), abs=0.1
+    )
+    # The experts' products are narrower than the block.
+    assert space("M-EM*-") <= space("M-M*M-")
+    assert space("M*EM*E") > space("M-EM*E") + 5
+
+
+@pytest.mark.parametrize("pattern", ["M*-MMM", None])
+def test_recomputation_that_stops_early_leaves_out_one_exchange(pattern: str | None) -> None:
+    """Of two around each part; all of a mixer's exchange of the sequence is before its last product."""
+    own = shape("mamba2")
+    parallel = Parallel(tensor=4, context=2)
+
+    def left_out(rate: float, context: float) -> dict[str, float]:
+        document = model(key_heads=8)["model"] | {"early_stop": True, "parallel": {"tensor": 4, "context": 2}}
+        hardware = DOCUMENT["hardware"] | {"tensor_bandwidth": rate, "context_bandwidth": context}
+        named = {} if pattern is None else {"pattern": pattern}
+        plan = plan_problem_from(DOCUMENT | {"model": document | named, "hardware": hardware})
+        return {
+            layer.name: float(layer.forward - layer.recompute[0].time) for layer in plan.model.layers if layer.recompute
+        }
+
+    slow, fast, far = left_out(1, 1000), left_out(1000, 1000), left_out(1, 1)
+    one = float(tensor_bytes(own, Training(4096), parallel, LayerKind(False, attends=False, mixes=True)) / 4) / 1e6
+    for name in slow:
+        assert slow[name] - fast[name] == pytest.approx(one * 0.999, rel=0.02)
+        assert far[name] == pytest.approx(slow[name], rel=0.02)
