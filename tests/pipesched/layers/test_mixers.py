@@ -284,3 +284,26 @@ def test_recomputation_that_stops_early_leaves_out_one_exchange(pattern: str | N
     for name in slow:
         assert slow[name] - fast[name] == pytest.approx(one * 0.999, rel=0.02)
         assert far[name] == pytest.approx(slow[name], rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("keys", "found", "allowed"),
+    [
+        ({"frozen": ["embedding", "mamba"]}, "mamba", "without embedding or mamba, or with attention, mlp, or layers by"),
+        ({"frozen": ["mamba"], "lora": {"rank": 8}}, "mamba", "without mamba, or with attention, mlp, or layers by hand"),
+    ],
+)  # fmt: skip
+def test_a_pattern_frozen_in_part_says_what_can_be_done(keys: dict[str, Any], found: str, allowed: str) -> None:
+    own = model()["model"] | {"pattern": "M*-MM*"}
+    with pytest.raises(BadInput) as caught:
+        plan_problem_from(DOCUMENT | {"model": own | keys})
+    assert len(caught.value.mistakes) == 1
+    line = caught.value.mistakes[0]
+    assert f"model.frozen: found {found}, of layers before attention" in line and f"allowed: {allowed}" in line
+    names = keys["frozen"]
+    for follows in ([one for one in names if one != found], [*names, "attention", "mlp"]):
+        frozen = {"frozen": follows} if follows else {}
+        plan_problem_from(DOCUMENT | {"model": own | {key: keys[key] for key in keys if key != "frozen"} | frozen})
+    if "lora" not in keys:
+        trained = plan_problem_from(DOCUMENT | {"model": own | {"frozen": [found]}})
+        assert not any(layer.forward_only for layer in trained.model.layers)

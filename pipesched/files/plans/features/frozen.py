@@ -102,7 +102,28 @@ def _derived(form: PlanForm, layers: Layers, step: TrainingStep) -> tuple[Layers
         allowed = ", ".join(dict.fromkeys(names))
         return layers, step, [f"model.frozen: found {unknown[0]}; allowed: the model's layers, {allowed}"]
     frozen = {*(model.frozen or ()), *(("embedding", "head") if model.lora is not None else ())}
-    return tuple(replace(layer, forward_only=kind_name(layer.name) in frozen) for layer in layers), step, []
+    found = tuple(replace(layer, forward_only=kind_name(layer.name) in frozen) for layer in layers)
+    trains = form.encoder is not None and not form.encoder.frozen
+    return found, step, [] if trains else _parted(found, model.lora is not None)
+
+
+def _parted(layers: Layers, adapted: bool) -> list[str]:
+    """Return a line for the first name of derived layers that are frozen before and behind the first one that trains.
+
+    Such names cannot be changed: the line says which keys can. `adapted`: adapters freeze the embedding in any case.
+    """
+    first = next((at for at, layer in enumerate(layers) if not layer.forward_only), len(layers))
+    before = {layer.name for layer in layers[:first]}
+    again = [at for at, layer in enumerate(layers) if at > first and layer.forward_only and layer.name in before]
+    if not again:
+        return []
+    name = layers[again[0]].name
+    last = max(at for at in again if layers[at].name == name)
+    between = ", ".join(dict.fromkeys(kind_name(one.name) for one in layers[:last] if not one.forward_only))
+    own = kind_name(name)
+    found = f"found {own}, of layers before {layers[first].name}, the first that trains, and behind it"
+    without = own if adapted else f"embedding or {own}"
+    return [f"model.frozen: {found}; allowed: without {without}, or with {between}, or layers by hand (docs/layers.md)"]
 
 
 def _with_frozen_layers(form: PlanForm) -> Any:
