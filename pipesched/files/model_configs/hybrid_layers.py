@@ -93,7 +93,7 @@ def _gated_delta(read: _Read) -> Hybrid:
     experts = bool(keys.optional("num_experts"))
     return Hybrid(
         mixer | _with_attention(read, places), experts, {"gated": True, "normalized": True},
-        {"biased": False, "shared_gate": True},
+        without_none({"biased": False, "shared_gate": bool(keys.optional("shared_expert_intermediate_size")) or None}),
     )  # fmt: skip
 
 

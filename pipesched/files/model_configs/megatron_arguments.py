@@ -129,7 +129,7 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
         model["experts"] = without_none({
             "number": number, "per_token": keys.number("moe_router_topk", default=2), "shared": shared // ffn or None,
             "ffn": ffn, "latent": keys.optional("moe_latent_size"),
-            "shared_gate": (mixer is not None and _on(values, "moe_shared_expert_gate")) or None,
+            "shared_gate": (mixer is not None and shared >= ffn and _on(values, "moe_shared_expert_gate")) or None,
             "biased": None if mixer is None or _on(values, "moe_router_enable_expert_bias") else False,
             **grouped(keys.optional("moe_router_num_groups"), keys.optional("moe_router_group_topk")),
         })  # fmt: skip

@@ -279,6 +279,10 @@ def _blocks(model: ModelSection) -> list[str]:
         found += experts.missing("model.experts")
         if experts.number and experts.per_token and experts.per_token > experts.number:
             found.append(f"model.experts.per_token: found {experts.per_token}; allowed: up to {experts.number}")
+        if experts.shared_gate and not experts.shared:
+            found.append(
+                "model.experts.shared_gate: found without shared; allowed: with shared experts, which it weighs"
+            )
         found += _groups(experts)
     if model.layers is not None and model.layers > MOST_LAYERS:
         found.append(f"model.layers: found {model.layers}; allowed: up to {MOST_LAYERS}")

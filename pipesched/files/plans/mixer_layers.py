@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pipesched.files.plans.model_schema import MixerSection, ModelSection, ParallelSection
 from pipesched.files.schema_errors import shown
 from pipesched.layers.derived.mixer import Mixing
-from pipesched.layers.derived.mixer_kinds import MixerSizes, mixer_of, usual_chunk
+from pipesched.layers.derived.mixer_kinds import SOME_HAVE, MixerSizes, kinds_with, mixer_of, usual_chunk
 from pipesched.layers.derived.shape import LETTERS
 
 # Kinds that a letter of a pattern may stand for.
@@ -40,6 +40,7 @@ def mixing_mistakes(model: ModelSection) -> Iterator[str]:
     if mixer is not None:
         yield from mixer.missing(place)
         yield from _heads(mixer)
+        yield from _of_other_kinds(mixer)
         yield from _places(model, mixer)
     if model.pattern is not None:
         yield from _pattern(model, model.pattern)
@@ -57,6 +58,15 @@ def _heads(mixer: MixerSection) -> Iterator[str]:
         yield f"model.mixer.key_heads: found {keys} with {mixer.kind}; allowed: as many as heads, {heads}"
 
 
+def _of_other_kinds(mixer: MixerSection) -> Iterator[str]:
+    """Yield a line for each key that says of a mixer what its kind does not have, and that would change nothing."""
+    for key, absent in SOME_HAVE.items():
+        value, kinds = getattr(mixer, key), kinds_with(key)
+        if mixer.kind and mixer.kind not in kinds and key in mixer.model_fields_set and value not in (None, absent):
+            found = str(value).lower() if isinstance(value, bool) else value
+            yield f"model.mixer.{key}: found {found} with {mixer.kind}; allowed: without, or with {' or '.join(kinds)}"
+
+
 def _places(model: ModelSection, mixer: MixerSection) -> Iterator[str]:
     """Yield mistakes of the keys that say which layers have the mixer."""
     given, place = mixer.attention_layers, "model.mixer.attention_layers"
@@ -71,6 +81,9 @@ def _places(model: ModelSection, mixer: MixerSection) -> Iterator[str]:
     elif isinstance(given, list) and model.layers and max(given) >= model.layers:
         last = model.layers - 1
         yield f"{place}: found layer {max(given)}; allowed: up to {last}, the last of the {model.layers} layers"
+    elif isinstance(given, list) and len({*given}) < len(given):
+        twice = next(one for one in given if given.count(one) > 1)
+        yield f"{place}: found layer {twice} twice; allowed: each layer once"
 
 
 def _pattern(model: ModelSection, pattern: str) -> Iterator[str]:
@@ -88,6 +101,8 @@ def _pattern(model: ModelSection, pattern: str) -> Iterator[str]:
         yield f"{place}: found a mixer and no M or G; allowed: a pattern with its letter, or no mixer"
     if "E" in pattern and model.experts is None:
         yield f"{place}: found E without experts; allowed: with experts"
+    if "E" not in pattern and model.experts is not None and not model.mtp_layers:
+        yield "model.experts: found with a pattern without E; allowed: with E or mtp_layers, else without"
     if model.ffn is None and ("-" in pattern or (model.mtp_layers and model.experts is None)):
         yield "model.ffn: missing; it is required with - in the pattern, or with mtp_layers without experts"
     for key, usual in (("dense_layers", None), ("experts_every", 1)):

@@ -204,17 +204,27 @@ def _lightning(of: MixerSizes) -> Mixer:
     )  # fmt: skip
 
 
-# Of each kind what makes it, and the tokens of a chunk in its kernels.
-_KINDS: Mapping[str, tuple[Callable[[MixerSizes], Mixer], int]] = MappingProxyType({
-    "mamba1": (_mamba1, 1), "mamba2": (_mamba2, 128), "gated_delta": (_gated_delta, 64),
-    "kimi_delta": (_kimi_delta, 64), "lightning": (_lightning, 256),
+# Of each kind what makes it, the tokens of a chunk in its kernels, and which of `SOME_HAVE` it has.
+_KINDS: Mapping[str, tuple[Callable[[MixerSizes], Mixer], int, tuple[str, ...]]] = MappingProxyType({
+    "mamba1": (_mamba1, 1, ("convolution", "rank", "normalized")),
+    "mamba2": (_mamba2, 128, ("convolution", "chunk", "normalized")),
+    "gated_delta": (_gated_delta, 64, ("convolution", "chunk")),
+    "kimi_delta": (_kimi_delta, 64, ("convolution", "chunk", "rank")),
+    "lightning": (_lightning, 256, ("chunk",)),
 })  # fmt: skip
+# Sizes and choices that some kinds have, with the value that is true of a kind without it; None where there is none.
+SOME_HAVE: Mapping[str, object] = MappingProxyType({"convolution": 0, "chunk": None, "rank": None, "normalized": True})
 KINDS = tuple(_KINDS)
 
 
 def usual_chunk(kind: str) -> int:
     """Return the tokens of a chunk of the scan in the kernels of this kind."""
     return _KINDS[kind][1]
+
+
+def kinds_with(name: str) -> tuple[str, ...]:
+    """Return the kinds that have one of `SOME_HAVE`, given by its name."""
+    return tuple(kind for kind, (*_, has) in _KINDS.items() if name in has)
 
 
 def mixer_of(kind: str, sizes: MixerSizes) -> Mixer:

@@ -229,6 +229,15 @@ def test_latent_attention_of_a_pattern_has_its_name() -> None:
             "model.mixer.attention_layers: found with pattern",
         ),
         ({"pattern": "MM*MM*", "mtp_layers": 1, "ffn": None}, "model.ffn: missing; it is required with - in the pattern, or"),
+        ({"pattern": "M-M-M*", "experts": {"number": 8, "per_token": 2, "ffn": 512}}, "experts: found with a pattern without"),
+        (
+            {"experts": {"number": 8, "per_token": 2, "ffn": 512, "shared_gate": True}},
+            "model.experts.shared_gate: found without shared",
+        ),
+        (
+            {"mixer": {"kind": "mamba2", "heads": 32, "key_size": 16, "attention_layers": [1, 4, 1]}},
+            "model.mixer.attention_layers: found layer 1 twice; allowed: each layer once",
+        ),
         ({"parallel": {"tensor": 8, "context": 8}}, "found tensor * context 64; allowed: a divisor of the mixer's 32"),
         ({"attention": {"heads": 16}, "parallel": {"tensor": 16}}, "allowed: a divisor of the mixer's 8 heads of keys"),
     ],
@@ -307,3 +316,27 @@ def test_a_pattern_frozen_in_part_says_what_can_be_done(keys: dict[str, Any], fo
     if "lora" not in keys:
         trained = plan_problem_from(DOCUMENT | {"model": own | {"frozen": [found]}})
         assert not any(layer.forward_only for layer in trained.model.layers)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("key", "value"), [("convolution", 7), ("chunk", 32), ("rank", 24), ("normalized", False)])
+def test_a_key_changes_a_mixer_or_is_refused(kind: str, key: str, value: Any) -> None:
+    """Each of the keys that only some kinds have, with each kind."""
+    given = {"kind": kind, "heads": 2048 if kind == "mamba1" else 32, "key_size": 64}
+    given |= {"rank": 8} if kind == "mamba1" else {}
+    made, usual = (mixer_of(kind, sizes(kind, **more)) for more in ({key: value}, {}))
+    document = DOCUMENT | {"model": DOCUMENT["model"] | {"mixer": given | {key: value}}}
+    if made != usual:
+        plan_problem_from(document)
+        return
+    with pytest.raises(BadInput) as caught:
+        plan_problem_from(document)
+    shown = "false" if value is False else value
+    assert len(caught.value.mistakes) == 1
+    assert f"model.mixer.{key}: found {shown} with {kind}; allowed: without, or with" in caught.value.mistakes[0]
+
+
+def test_a_key_may_say_what_a_kind_is() -> None:
+    usual = {"kind": "lightning", "heads": 16, "key_size": 64}
+    plans = (DOCUMENT | {"model": DOCUMENT["model"] | {"mixer": usual | more}} for more in ({}, {"convolution": 0}))
+    assert len({plan_problem_from(document).model.layers for document in plans}) == 1

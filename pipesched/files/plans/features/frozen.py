@@ -108,7 +108,7 @@ def _derived(form: PlanForm, layers: Layers, step: TrainingStep) -> tuple[Layers
 
 
 def _parted(layers: Layers, adapted: bool) -> list[str]:
-    """Return a line for the first name of derived layers that are frozen before and behind the first one that trains.
+    """Return a line for the first name of derived layers that are frozen before and after the first one that trains.
 
     Such names cannot be changed: the line says which keys can. `adapted`: adapters freeze the embedding in any case.
     """
@@ -121,7 +121,7 @@ def _parted(layers: Layers, adapted: bool) -> list[str]:
     last = max(at for at in again if layers[at].name == name)
     between = ", ".join(dict.fromkeys(kind_name(one.name) for one in layers[:last] if not one.forward_only))
     own = kind_name(name)
-    found = f"found {own}, of layers before {layers[first].name}, the first that trains, and behind it"
+    found = f"found {own}, of layers before {layers[first].name}, the first that trains, and after it"
     without = own if adapted else f"embedding or {own}"
     return [f"model.frozen: {found}; allowed: without {without}, or with {between}, or layers by hand (docs/layers.md)"]
 
