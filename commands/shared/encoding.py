@@ -6,6 +6,7 @@ import codecs
 import os
 import sys
 import unicodedata
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -46,8 +47,10 @@ def never_fail_to_print() -> None:
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - open until the process ends
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # UTF-8 lacks bytes of file names that are none
-            stream.reconfigure(errors=_HANDLER)
+        # UTF-8 too lacks bytes of file names that are none. A stream whose file was exchanged for a pipe stays.
+        with suppress(OSError):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors=_HANDLER)
 
 
 def encodable(text: str) -> str:
