@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesched.layers.derived.kernels import SCAN_SHARE
+from pipesched.layers.derived.kernels import SCAN
 from pipesched.layers.derived.parameters import active_parameters, total_parameters
 from pipesched.layers.derived.shape import Hardware, Parallel, Shape, Sharding, Training
 from pipesched.problem.formatting import plain
@@ -46,11 +46,11 @@ def _model(shape: Shape) -> list[str]:
 
 def _scan(hardware: Hardware, parallel: Parallel) -> list[str]:
     """Return the assumptions on the mixers of a model that has some."""
-    rate = _tera(hardware.scan_flops or SCAN_SHARE * (hardware.attention_flops or hardware.flops))
+    rate = _tera(SCAN.rate(hardware))
     whose = (
         "given"
         if hardware.scan_flops
-        else f"{plain(100 * SCAN_SHARE)} % of attention's, as measured of Mamba 2's forward on an H100 and of no other "
+        else f"{plain(100 * SCAN.share)} % of attention's, as measured of Mamba 2's forward on an H100 and of no other "
         "scan or device (hardware.scan_tflops)"
     )
     exchanged = "; context parallel devices exchange the sequence for heads, not hidden" if parallel.context > 1 else ""

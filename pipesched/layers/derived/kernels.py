@@ -259,27 +259,40 @@ def attention_seconds(
     return forward, forward * (FLASH_BACKWARD if training.flash else ATTENTION_BACKWARD)
 
 
-# Operations that an H100 does in products of 16 bits while it does one outside them (its data sheet: 989 and 67
-# TFLOP/s).
-_ELEMENTWISE = 15
-# The share of attention's rate that scans reach, where theirs is not given. Mamba 2's own kernels on an H100 take 77 to
-# 79 ns a token with 128 heads of 64 and states of 128, in sequences of 8,192 and 16,384 (measured in vLLM's pull
-# request 27299); 41 of them are what they move, as it is counted here, and the operations would take 16 at attention's
-# rate.
-SCAN_SHARE = 0.43
+class ScanParams(NamedTuple):
+    """Rates of the scans of mixers, as shares of attention's rate.
+
+    `share`: of attention's rate that scans reach, where theirs is not given (0 to 1). Mamba 2's own kernels on an H100
+    take 77 to 79 ns a token with 128 heads of 64 and states of 128, in sequences of 8,192 and 16,384 (measured in
+    vLLM's pull request 27299); 41 of them are what they move, as it is counted here, and the operations would take 16
+    at attention's rate. `elementwise`: operations that an H100 does in products of 16 bits while it does one outside
+    them (its data sheet: 989 and 67 TFLOP/s).
+    """
+
+    share: float = 0.43
+    elementwise: float = 15
+
+    def rate(self, hardware: Hardware) -> float:
+        """Return the operations a second of scans: those given for the device, or their share of attention's."""
+        return hardware.scan_flops or self.share * (hardware.attention_flops or hardware.flops)
+
+
+SCAN = ScanParams()
 
 
 def scan_seconds(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> tuple[float, float]:
     """Return the seconds of the scan of one layer's mixer, forward and backward; 0 without one.
 
-    Operations at `scan_flops`, else a share of attention's rate, with exponentials as in attention; what goes along the
+    Operations at the rate of `SCAN`, with exponentials as in attention; what goes along the
     sequence runs in waves of the state's tiles, of which small micro-batches have fewer than there are multiprocessors.
     """
     if shape.mixing is None:
         return 0.0, 0.0
     mixer, own = shape.mixing.mixer, float(tokens_of(training, parallel))
-    scan, rate = mixer.scan, hardware.scan_flops or SCAN_SHARE * (hardware.attention_flops or hardware.flops)
-    work = float(scan.operations + _ELEMENTWISE * scan.elementwise) + 4 * FLASH.exponential * float(scan.exponentials)
+    scan, rate = mixer.scan, SCAN.rate(hardware)
+    work = float(scan.operations + SCAN.elementwise * scan.elementwise) + 4 * FLASH.exponential * float(
+        scan.exponentials
+    )
     if scan.chains and hardware.multiprocessors:
         chains = scan.chains * training.microbatch_size / (parallel.tensor * parallel.context)
         waves = hardware.multiprocessors * ceil(chains / hardware.multiprocessors) / chains

@@ -12,7 +12,7 @@ from pipesched.errors import BadInput
 from pipesched.files.model_configs.hardware_table import DEVICES
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.derived.exchange import mixer_bytes, tensor_bytes
-from pipesched.layers.derived.kernels import SCAN_SHARE, layer_traffic, scan_seconds
+from pipesched.layers.derived.kernels import SCAN, layer_traffic, scan_seconds
 from pipesched.layers.derived.mixer import Mixing
 from pipesched.layers.derived.mixer_kinds import KINDS, MixerSizes, mixer_of, usual_chunk
 from pipesched.layers.derived.model_operations import model_operations
@@ -121,7 +121,7 @@ def test_scans_run_at_their_own_rate_if_it_is_given() -> None:
     own = shape("mamba2")
     usual = scan_seconds(own, Training(4096), Parallel(), HARDWARE)
     fast = scan_seconds(own, Training(4096), Parallel(), replace(HARDWARE, scan_flops=4e14))
-    assert usual == pytest.approx(tuple(each / SCAN_SHARE for each in fast))
+    assert usual == pytest.approx(tuple(each / SCAN.share for each in fast))
     assert 2 < usual[1] / usual[0] < 3  # both gradients, and some of the forward again
 
 
