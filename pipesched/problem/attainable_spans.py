@@ -20,11 +20,12 @@ Value = int | Fraction
 
 
 def largest_denominator(problem: Problem, opened: Collection[DeviceId] = ()) -> int:
-    """Return the largest denominator that an objective value, in ticks, can have.
+    """Return the largest denominator that an objective value, in ticks, can have as a fraction.
 
-    Under the span it is the number of devices that run passes; 1 for every other objective. Also 1 if the first and the
-    last task of an iteration always run on one and the same device, whose span is then the largest. `opened` are
-    devices that have already begun: their starts are known, so together they count as a single device.
+    Under the span it is the number of devices that run passes; under every other objective it is 1. It is also 1 under
+    the span if the first and the last task of an iteration always run on the same device, since the span is then that
+    device's time. `opened` are the devices that have already begun in an iteration under way: their starts are known,
+    so all of them count as one device.
     """
     if not problem.objective.by_device:
         return 1

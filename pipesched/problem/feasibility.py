@@ -46,20 +46,20 @@ def refuse_overflow(problem: Problem) -> None:
 
 
 def why_infeasible(problem: Problem) -> str | None:
-    """Return the reason why no schedule fits the memory, as a sentence for messages, or None if one does.
+    """Return the reason why no schedule fits the memory, as a sentence for messages, or None if some schedule fits.
 
-    Checked are each device by itself, and groups of devices whose activations move to each other's memory
+    Two things are checked: each device by itself, and groups of devices whose activations move to each other's memory
     (`why_partners_lack_memory`).
 
-    Necessary: before a micro-batch's first backward on a device ends, all its forwards on that device have run, and
-    those that feed it, so the device needs all their activations at once. Sufficient: one micro-batch after the other,
-    each backward fused, never needs more. So the answer is exact, except for limits of other memory that activations
-    move to: where one may move, a stage counts only the memory that stays on the device until the backward, and the
-    whole activation while one of its passes runs. Activations that a device takes from others count only in the check
-    of groups.
+    The check of a device is necessary: before a micro-batch's first backward on it ends, all forwards of that
+    micro-batch on it have run, with those that feed them, so it needs all their activations at once. The check is also
+    sufficient: micro-batches that run one after the other, each backward fused, never need more.
 
-    With workspace, or memory kept until the end of the iteration, the condition is only necessary: when the last
-    micro-batch's pass of a stage starts, all other micro-batches have run that pass.
+    So the answer is exact with two exceptions. First, the capacity of other memory that activations move to: of an
+    activation that may move, the device counts only the memory that stays until the backward, and all of it while one
+    of the stage's passes runs; activations that a device stores for others count in the check of groups alone. Second,
+    workspace, or memory kept until the end of the iteration: then the condition is only necessary, since the last pass
+    of a stage starts after the passes of all other micro-batches have taken such memory.
     """
     unequal, groups = bool(problem.walks.scale), chain_groups(problem)
     for device, capacity in enumerate(problem.room):

@@ -35,10 +35,10 @@ def memory_text(problem: Problem, level: MemorySteps) -> str:
 
 
 def peak_of(peak: Fraction, capacity: Fraction, decimals: int = 6) -> str:
-    """Return a peak and its capacity, both in the file's unit, as text with up to `decimals` decimals, `5.9 of 6`.
+    """Return a peak and its capacity as text such as `5.9 of 6`, both in the file's unit with up to `decimals`
+    decimals.
 
-    The peak is rounded down if it fits, up if it does not, so rounding never makes a peak that fits look too large, or
-    the reverse.
+    A peak that fits is rounded down and one that does not is rounded up, so that the text never contradicts the fact.
     """
     scale, over = 10**decimals, peak > capacity
     shown = Fraction(-(-peak * scale // 1) if over else peak * scale // 1, scale)

@@ -11,7 +11,7 @@ from pipesched.problem.quantities import MemorySteps
 
 
 def reserving(problem: Problem, amount: MemorySteps) -> Problem:
-    """Return the problem with each limited capacity smaller by `amount`, and with only the time as its objective.
+    """Return the problem with each limited capacity smaller by `amount`, and with the time as its only objective.
 
     Its schedules are those of `problem` that leave at least `amount` of memory free on every device with a limit. The
     amount is in steps of the resolution.
@@ -20,8 +20,11 @@ def reserving(problem: Problem, amount: MemorySteps) -> Problem:
 
 
 def giving_back(reserved: Problem, problem: Problem, amount: MemorySteps) -> Problem:
-    """Return the inverse of `reserving`: each limited capacity larger by `amount` again, and the objective of
-    `problem`."""
+    """Undo `reserving`: return `reserved` with each limited capacity larger by `amount`, and with the objective of
+    `problem`.
+
+    The amount is in steps of the resolution.
+    """
     return replace(_with_less(reserved, -amount), objective=problem.objective)
 
 
@@ -29,8 +32,8 @@ def most_left(problem: Problem) -> MemorySteps | None:
     """Return an upper bound on the free memory of any schedule, in steps of the resolution; None if none fits the
     memory.
 
-    It is the largest amount that can be reserved on all devices before `why_infeasible` objects; some schedule leaves
-    as much wherever `why_infeasible` is exact. Some device must have a limit.
+    It is the largest amount that can be reserved on all devices before `why_infeasible` finds a reason. Where that
+    check is exact, some schedule leaves as much. At least one device must have a limited memory.
     """
     if why_infeasible(problem) is not None:
         return None

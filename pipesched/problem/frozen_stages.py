@@ -12,10 +12,10 @@ from pipesched.problem.stage import PassMemory, Stage
 
 
 def with_frozen_stages(problem: Problem, frozen: Collection[StageId]) -> Problem:
-    """Return the problem in which the stages `frozen` run forwards only; the problem itself if there are none.
+    """Return the problem in which the stages `frozen` run forwards only; the problem itself if `frozen` is empty.
 
-    Their backwards remain as passes of length 0 that take no memory. Parameters shared with a stage that trains are
-    still reduced and updated.
+    Backwards of these stages remain as passes of no duration that take no memory. Parameters that they share with a
+    stage that trains are still reduced and updated.
     """
     if not frozen:
         return problem
@@ -28,10 +28,9 @@ def with_frozen_stages(problem: Problem, frozen: Collection[StageId]) -> Problem
 
 
 def frozen_stage(stage: Stage, trained: bool = False) -> Stage:
-    """Return the stage with backwards that take no time and have no memory to free.
+    """Return the stage with backwards that take no time and free no memory.
 
-    With `trained`, another stage that trains shares its parameters, so its reductions and optimizer steps keep their
-    ticks.
+    With `trained`, a stage that trains shares its parameters, so its reductions and optimizer steps keep their ticks.
     """
     return replace(
         stage,

@@ -14,9 +14,12 @@ def fused_is_dominated(problem: Problem, stage: StageId) -> bool:
     """Return True if B directly followed by W is never worse than BW on a stage, so that BW need not be considered.
 
     False where backwards are never split. For passes of single tasks on one stream, BW must not be shorter than B and W
-    together. For passes of several tasks, BW must run exactly the tasks of B and W in an order that B and W could run
-    too. Excluded are: memory that B takes in addition where memory is limited; blocks that save time (any block, with
-    several tasks); and a bucket of gradients whose reduction could start earlier after BW than after W.
+    together. For passes of several tasks, BW must run exactly the tasks of B and W, in an order in which B and W could
+    run too.
+
+    False also in three cases in which BW has another advantage: B takes memory that is limited; a block of a forward
+    and a BW saves time (with several tasks: any block); or the reduction of some bucket of gradients could start
+    earlier after BW than after W.
     """
     own = problem.stages[stage]
     takes_more = own.freed < 0 and problem.room[problem.placement.stage_device[stage]] is not None

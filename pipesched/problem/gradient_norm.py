@@ -35,8 +35,10 @@ def without_norm(problem: Problem) -> Problem:
 
 
 def norm_of(problem: Problem) -> TaskSpec | None:
-    """Return the task of the norm; the longest where several stages have one (pipelines joined), None where there is
-    none."""
+    """Return the task of the norm of all gradients; None where there is none.
+
+    Where pipelines are joined, several stages have one; then it is the longest of them.
+    """
     norms = (one.task for stage in problem.stages for one in stage.once if one.kind is NORM)
     return max(norms, key=lambda task: task.ticks, default=None)
 

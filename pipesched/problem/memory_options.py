@@ -12,13 +12,11 @@ from pipesched.problem.quantities import DeviceId, MemorySteps, Ticks
 
 
 class Offload(NamedTuple):
-    """The copies of an activation to other memory and back: ticks and stream of each, and the `amount` of memory that
-    moves.
+    """The copies of an activation out to other memory and back: ticks and stream of each, and the `amount` that moves.
 
-    The other memory is that of the device `to`, shared with its own passes, or that of the host (None). Memory of the
-    stage's device is freed when the copy out ends and taken again when the copy in starts; the other memory is taken
-    when the copy out starts and freed when the copy in ends. The streams are of the stage's device; the amount is in
-    steps of the resolution.
+    The other memory is that of device `to`, or of the host if `to` is None. Memory of the stage's device is free from
+    the end of the copy out to the start of the copy back; the other memory is in use from the start of the copy out to
+    the end of the copy back. Both streams belong to the stage's device; the amount is in steps of the resolution.
     """
 
     out_ticks: Ticks
@@ -30,10 +28,10 @@ class Offload(NamedTuple):
 
 
 class Recomputation(NamedTuple):
-    """A mode of recomputation: the forward runs again for `ticks`, and until then only `keeps` of the activation is in
-    memory.
+    """A mode of recomputation: before the backward the stage's forward runs once more, for `ticks`.
 
-    `name` is that of the task that runs it. The amount is in steps of the resolution.
+    From the end of the forward until then, only `keeps` of the activation is in memory, in steps of the resolution.
+    `name` is the name of the task that recomputes.
     """
 
     name: str

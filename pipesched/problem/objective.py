@@ -11,10 +11,10 @@ from pipesched.registry import Registry
 
 
 class Leaves(StrEnum):
-    """The quantity of free memory that an objective maximises before the time.
+    """The free memory that an objective maximises before it minimises the time.
 
-    `PER_DEVICE` is the least memory that a device has left at its peak, `PER_LAYER` the least quotient of that and the
-    number of layers with keys and values on the device.
+    `PER_DEVICE` is the memory that a device has left at its peak, the least of all devices. `PER_LAYER` divides that
+    memory by the number of the device's layers that store keys and values, and takes the least quotient.
     """
 
     PER_DEVICE = "free_memory"
@@ -32,18 +32,16 @@ class _ByName(type):
 
 @dataclass(frozen=True, repr=False)
 class Objective(metaclass=_ByName):
-    """The quantity of a schedule to minimise (docs/concepts.md): the maximum over the devices of their times, or a
-    period.
+    """The quantity of a schedule to minimise (docs/concepts.md): the largest time of a device, or the period.
 
-    A device's time ends with its last task; it begins at time 0, or with `by_device` at the start of its first task.
-    With `repeats` the value is instead the time per micro-batch after which the schedule repeats. An objective that
-    includes work for parameters has in `passes` the objective of the same problem without such work. `place` orders
-    objectives in lists.
+    The time of a device ends with its last task. It begins at time 0, or with `by_device` at the start of the device's
+    first task. With `repeats` the value is instead a period: the time per micro-batch after which the schedule repeats.
 
-    With `leaves` the free memory is maximised first, and the time minimised among the schedules that leave the most.
-    The objective of a problem then has the name of that time.
+    `passes` is given for an objective that includes work for parameters: it is the objective for the same problem
+    without such work. `place` is the objective's place in lists. With `leaves` the free memory is maximised first, and
+    the time is minimised among the schedules that leave the most; `name` is then still that of the time.
 
-    Formulations, bounds, simulator and check each state the value themselves from these fields: none asks for a name.
+    Formulations, bounds, simulator and check each compute the value from these fields, and never ask for the name.
     """
 
     name: str
@@ -72,7 +70,8 @@ class Objective(metaclass=_ByName):
 
     @property
     def of_one_iteration(self) -> bool:
-        """True if the value is of the starts and ends of the passes of one iteration, without work for parameters."""
+        """True if the value depends on the starts and ends of one iteration's passes alone, without work for
+        parameters."""
         return not self.repeats and self.passes is None
 
     @property

@@ -25,12 +25,12 @@ def groups_of_partners(problem: Problem) -> list[tuple[DeviceId, ...]]:
 
 
 def why_partners_lack_memory(problem: Problem) -> str | None:
-    """Return the reason if devices that activations move between cannot hold one micro-batch together; else None.
+    """Return the reason if a group of partners cannot hold one micro-batch together; else None.
 
-    While a stage's forward runs, the forwards of all stages before it on its chain have ended and their backwards have
-    not begun. Each of their activations is on its own device, or in one of the states in which its modes leave it, and
-    the activation of the stage itself is on its own device. A chain with too many combinations of states
-    (`_MOST_LOADS`) is given up without a reason.
+    While a stage's forward runs, the forwards of all earlier stages of its chain have ended and their backwards have
+    not begun. The activation of each earlier stage is on its own device, or where one of the stage's modes has moved
+    it; that of the stage itself is on its own device. All combinations of modes are tried. A chain with more than
+    `_MOST_LOADS` combinations is not checked.
     """
     where, scale = problem.placement.stage_device, problem.walks.scale
     for group in groups_of_partners(problem):

@@ -44,11 +44,12 @@ class PassKind(StrEnum):
 
 
 class KindRow(NamedTuple):
-    """The name and colours of a kind of pass in charts, and flags on its role.
+    """The name and colours of a kind of pass in charts, and flags that say what kind of work it is.
 
-    `shades` are its strongest and palest colour, `traced` the nearest colour of chrome://tracing's palette. Passes
-    `of_parameters` belong to no micro-batch; those that run `once` an iteration follow the backwards of their stage, in
-    the order of kinds. A `collective` is communication between devices or replicas that is no transfer of a tensor.
+    `shades` are its strongest and its palest colour, `traced` the nearest colour in the palette of chrome://tracing. A
+    pass `of_parameters` belongs to no micro-batch. A pass that runs `once` an iteration follows the backwards of its
+    stage; several of them run in the order of kinds. A `collective` is communication between devices or replicas other
+    than a transfer of a tensor from stage to stage.
     """
 
     name: str
@@ -108,7 +109,10 @@ class Pass(NamedTuple):
 
 
 def may_send_tensor(one: Pass, other: Pass) -> bool:
-    """Return True if a pass may yield a tensor that another one uses; passes for parameters exchange by collectives."""
+    """Return True if pass `one` may yield a tensor that pass `other` uses.
+
+    False for passes for parameters, which exchange data by collectives.
+    """
     return one.kind not in OF_PARAMETERS and other.kind not in OF_PARAMETERS
 
 

@@ -60,7 +60,7 @@ class Placement:
         return self.stages_of[self.stage_device[stage]]
 
     def same_on_all_chains(self, of_device: Sequence[object]) -> bool:
-        """Return True if the k-th stages of all chains are on devices with equal values in `of_device`, for every k."""
+        """Return True if for every k the k-th stages of all chains have devices with the same entry in `of_device`."""
         places = zip(*self.chains, strict=True)
         return all(len({of_device[self.stage_device[stage]] for stage in place}) == 1 for place in places)
 

@@ -23,16 +23,17 @@ Times = Mapping[tuple[StageId, StageId], Ticks]
 
 
 def with_receipts(problem: Problem) -> Problem:
-    """Return the problem with blocking transfers: they are tasks of the receiving passes, on a stream of both devices.
+    """Return the problem with blocking transfers: tasks of the receiving passes that occupy a stream of both devices.
 
-    In the given problem they are tasks of their sender. No transfer takes time outside of tasks any more.
+    In the given problem each transfer is a task of its sender. In the returned one every transfer is such a task, and
+    none is a mere delay.
     """
     stages = tuple(replace(_receiving(problem, s, stage), transfer=0) for s, stage in enumerate(problem.stages))
     return replace(problem, stages=stages, links=(), resources=replace(problem.resources, transfer_stream=None))
 
 
 def without_receipts(problem: Problem) -> Problem:
-    """Return the problem of which `with_receipts` makes this one; the problem itself without blocking transfers."""
+    """Undo `with_receipts`: return the problem with transfers as tasks of their senders; itself if none is blocking."""
     stream = next((task.stream for stage in problem.stages for task in _receipts(stage).values()), None)
     if stream is None:
         return problem

@@ -19,10 +19,10 @@ from pipesched.problem.stage import Stage
 
 def with_microbatch_scale(problem: Problem, scale: Sequence[Fraction], fixed: bool) -> Problem:
     """Return the problem with a factor for each micro-batch (`scale`), in ticks and memory in which all products are
-    integers.
+    whole.
 
-    With `fixed`, micro-batches keep their order on every stage. If all factors are 1 the problem is returned as it is:
-    equal micro-batches may be renumbered, so a fixed order is no restriction.
+    With `fixed`, micro-batches keep their order on every stage. If all factors are 1, the problem is returned
+    unchanged: equal micro-batches may be renumbered, so a fixed order is no restriction.
     """
     if set(scale) <= {1}:
         return problem
@@ -38,9 +38,9 @@ def with_microbatch_scale(problem: Problem, scale: Sequence[Fraction], fixed: bo
 
 
 def finer(problem: Problem, parts: int | Fraction) -> Problem:
-    """Return the problem with each tick divided into `parts`; times in the file's unit stay the same.
+    """Return the problem with each tick divided into `parts`, so that it has `parts` times as many, smaller ticks.
 
-    All times must become whole numbers.
+    Times in the file's unit stay the same. All times in ticks must become whole numbers.
     """
     if parts == 1:
         return problem
@@ -53,9 +53,9 @@ def finer(problem: Problem, parts: int | Fraction) -> Problem:
 
 
 def finer_memory(problem: Problem, parts: int | Fraction) -> Problem:
-    """Return the problem with each unit of memory divided into `parts`; amounts in the file's unit stay the same.
+    """Return the problem with each step of memory divided into `parts`.
 
-    All amounts must become whole numbers.
+    Amounts in the file's unit stay the same. All amounts in steps must become whole numbers.
     """
     if parts == 1:
         return problem
@@ -76,8 +76,10 @@ def finer_memory(problem: Problem, parts: int | Fraction) -> Problem:
 
 
 def coarsest(problem: Problem) -> Problem:
-    """Return the problem in the largest tick and unit of memory that keep all numbers whole, also times micro-batches'
-    factors."""
+    """Return the problem in the largest tick and step of memory in which all of its numbers are whole.
+
+    That includes their products with the factors of micro-batches.
+    """
     times, memory = [[stage.transfer for stage in problem.stages]], [[stage.static for stage in problem.stages]]
     for stage in problem.stages:
         ticks, amounts = numbers_of(stage)
@@ -91,7 +93,8 @@ def coarsest(problem: Problem) -> Problem:
 
 
 def numbers_of(stage: Stage) -> tuple[list[Ticks], list[MemorySteps]]:
-    """Return all ticks and all amounts of memory of a stage, in the order of `mapped_stage`."""
+    """Return two lists: all times of a stage, in ticks, and all its amounts of memory, in steps, each in a fixed
+    order."""
     ticks, amounts = list[int](), list[int]()
 
     def noted(found: list[int], number: int) -> int:

@@ -8,8 +8,7 @@ from pipesched.problem.quantities import DeviceId
 
 
 class Resource(NamedTuple):
-    """A stream of a device, which runs one task at a time; a stream that devices share is written with the first of
-    them."""
+    """A stream of a device, which runs one task at a time. A stream that devices share belongs to the first of them."""
 
     device: DeviceId
     stream: str

@@ -52,9 +52,10 @@ class TaskSpec(NamedTuple):
 
 
 class PassMemory(NamedTuple):
-    """Amounts of memory, in steps of the resolution, of F, of B (or all of BW), and of W.
+    """Memory of the passes of a stage, in steps: of F (`forward`), of B or all of BW (`backward`), and of W (`weight`).
 
-    It is either workspace, or memory that is kept until the end of the iteration; the two differ in the amount for BW.
+    The amounts are one of two things: workspace, which a pass needs while it runs, or memory that a pass takes and no
+    pass frees until the end of the iteration. The two differ in what a BW takes.
     """
 
     forward: MemorySteps = 0
@@ -62,20 +63,28 @@ class PassMemory(NamedTuple):
     weight: MemorySteps = 0
 
     def workspace(self, kind: PassKind) -> MemorySteps:
-        """Return the memory that a kind of pass needs while it runs, if the amounts are workspace; BW needs the larger
-        of B and W."""
+        """Return the memory that a pass of this kind needs while it runs; BW needs the larger of the amounts of B and
+        W.
+
+        For amounts that are workspace.
+        """
         both = max(self.backward, self.weight)
         return {F: self.forward, B: self.backward, W: self.weight, BW: both}.get(kind, 0)
 
     def until_end(self, kind: PassKind) -> MemorySteps:
-        """Return the memory that a kind of pass takes until the iteration's end, if the amounts are such; BW takes that
-        of B and W."""
+        """Return the memory that a pass of this kind takes until the iteration's end; BW takes the sum of B and W.
+
+        For amounts that are kept until the end of the iteration.
+        """
         return {F: self.forward, B: self.backward, W: self.weight, BW: self.backward + self.weight}.get(kind, 0)
 
 
 class Gather(NamedTuple):
-    """Gathering of a stage's parameters: its task, their memory while gathered, and the `most` gatherings in an
-    iteration."""
+    """The gathering of a stage's parameters: the `task` that gathers, the `memory` of the gathered parameters, in
+    steps.
+
+    A stage gathers at most `most` times in an iteration.
+    """
 
     task: TaskSpec
     memory: MemorySteps
@@ -83,11 +92,12 @@ class Gather(NamedTuple):
 
 
 class Once(NamedTuple):
-    """A pass that a stage runs after its backwards: its task runs `parts` times in a row.
+    """A pass that a stage runs after its backwards, such as a reduction of gradients: its task runs `parts` times in a
+    row.
 
-    With `each_microbatch` one runs after every micro-batch's backward, instead of one after all of them. With `of_all`
-    one pass of this stage serves all stages: it follows what each of them runs once before it, in the order of kinds,
-    and precedes what each runs after it. Its task is one part.
+    `task` is one of these parts. With `each_microbatch` one pass runs after every micro-batch's backward, instead of
+    one after all of them. With `of_all` the pass of this stage serves all stages: it waits for what each of them runs
+    once before it, in the order of kinds, and precedes what each of them runs after it.
     """
 
     kind: PassKind
@@ -240,9 +250,9 @@ class Stage:
         return (TaskSpec(self.stream, ticks),)
 
     def tasks_after_receipt(self, kind: PassKind) -> tuple[TaskSpec, ...]:
-        """Return `tasks_of` without a task that receives the pass's tensor before all others.
+        """Return the tasks of a kind of pass, as `tasks_of`, without a first task that receives the tensor.
 
-        In tasks of W the indices `after` then also count without the task that receives in B.
+        In the tasks of W, the indices `after` then count the tasks of B without its receipt, too.
         """
         tasks, backward = self.tasks_of(kind), self.tasks_of(B) if kind is W else ()
         if kind is W and backward[0].receives:
@@ -257,7 +267,8 @@ class Stage:
         return own
 
     def entry(self, kind: PassKind) -> TaskPart:
-        """Return the index of the first task of an F, B or BW that waits for other passes; 0 if none does."""
+        """Return the index of the first task of an F, B or BW that waits for other passes; 0 if none of its tasks
+        does."""
         return next((part for part, task in enumerate(self.tasks_of(kind)) if task.needs_input), 0)
 
     def ticks(self, kind: PassKind) -> Ticks:

@@ -33,7 +33,7 @@ class State:
     recomputed: Mapping[tuple[StageId, MicrobatchId], PassKind] = field(default_factory=dict)
 
     def finer(self, parts: int) -> State:
-        """Return the state in ticks divided into `parts`."""
+        """Return the state in ticks that are `parts` times finer."""
         ran = {task: Ran(one.start * parts, one.end * parts) for task, one in self.ran.items()}
         return State(self.now * parts, ran, self.recomputed)
 
@@ -42,7 +42,8 @@ class State:
         return min((one.start for task, one in self.ran.items() if problem.device(task.of) == device), default=None)
 
     def passes(self, problem: Problem) -> frozenset[Pass]:
-        """Return the passes that have begun or may still run; of a backward not yet begun, those of both modes."""
+        """Return the passes that have begun or may still run; for a backward not yet begun, B, W and BW, as far as
+        allowed."""
         begun = {task.of for task in self.ran}
         over = {p._replace(kind=kind) for p in begun if p.kind is BW for kind in (B, W)}
         over |= {p._replace(kind=BW) for p in begun if p.kind is B}
@@ -53,11 +54,10 @@ class State:
         return frozenset(Pass(*of, j) for of in network.tasks for j in network.numbers[of]) - over
 
     def saving_options(self, problem: Problem) -> dict[tuple[StageId, MicrobatchId], tuple[frozenset[PassKind], ...]]:
-        """Return by stage and micro-batch the sets of saving passes (copies, recomputations) that what has begun still
-        allows.
+        """Return by (stage, micro-batch) the sets of kinds of saving passes that the tasks begun so far still allow.
 
-        Exactly one of the sets of a micro-batch runs; the empty one keeps the activation. Only stages with modes have
-        entries.
+        Saving passes are copies and recomputations. Exactly one of the sets of a micro-batch runs; the empty set keeps
+        the activation. Only stages whose activations have several modes have entries.
         """
         begun: dict[tuple[int, int], set[PassKind]] = {where: {mode} for where, mode in self.recomputed.items()}
         for task in self.ran:

@@ -50,9 +50,9 @@ class PipelineView:
         return range(self.placement.stages)
 
     def freed_by_backward(self, stage: StageId) -> MemorySteps:
-        """Return the memory that B frees, in steps, of one micro-batch; negative where B takes more than it frees.
+        """Return the memory of one micro-batch that B frees, in steps; negative where B takes more than it frees.
 
-        Where backwards are never split, this is all that the full backward frees.
+        Where backwards are never split, it is all memory of the micro-batch, which BW frees.
         """
         return self.memory_in_flight[stage] - self.memory_until_weight[stage]
 

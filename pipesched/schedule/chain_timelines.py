@@ -1,4 +1,4 @@
-"""Conversion of schedules and timelines between a problem of unequal micro-batches and its form with chains."""
+"""Conversion of schedules and timelines between a problem with unequal micro-batches and its equivalent with chains."""
 
 from __future__ import annotations
 

@@ -20,8 +20,9 @@ from pipesched.schedule.schedule import Schedule, Wait
 def with_gathers(problem: Problem, schedule: Schedule) -> Schedule:
     """Return the schedule with every gathering and drop of parameters, and the waits of gatherings on other streams.
 
-    Gatherings that it has already stay, and get waits if it has neither these nor orders of tasks. The schedule itself
-    if nothing is gathered. If memory or the number of gatherings does not suffice, the result exceeds the memory.
+    Gatherings that the schedule has already stay; they get waits if the schedule has neither waits nor orders of tasks.
+    A problem without gathered parameters gets its schedule back unchanged. If the memory, or the allowed number of
+    gatherings, does not suffice, the returned schedule exceeds the memory.
     """
     given = any(p.kind is UNSHARD for p in schedule.passes())
     complete = given and bool(schedule.task_orders or schedule.waits)

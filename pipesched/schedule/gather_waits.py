@@ -12,9 +12,10 @@ from pipesched.schedule.schedule import Schedule, Wait
 
 
 def with_gather_waits(problem: Problem, schedule: Schedule) -> Schedule:
-    """Return the schedule with gatherings at most one pass ahead, as FSDP prefetches; none ahead if memory forbids it.
+    """Return the schedule with waits by which parameters are gathered at most one pass ahead, as FSDP prefetches.
 
-    The schedule itself if no pass begins with a gathering, or if it has orders of tasks or waits already.
+    Where memory forbids that, a gathering waits for the pass before it to end. The schedule is returned unchanged if no
+    pass begins with a gathering, or if it has orders of tasks or waits already.
     """
     if schedule.task_orders or schedule.waits or not gathers_each_pass(problem.stages):
         return schedule

@@ -15,10 +15,11 @@ from pipesched.schedule.timeline import Timeline
 
 
 class ReservoirChange(NamedTuple):
-    """A change of a reservoir by a pass of another device or, of a host, of any: tick, and amount (negative: freed).
+    """A change of a memory by a pass that runs on another device, or, if it is a host's memory, by any pass.
 
-    Memory that is taken counts `later` than all that is freed at the tick: no order is known there. An activation that
-    moves there and back at one tick then counts as never there, though a schedule must have room for it.
+    It has the tick, and the amount in steps (negative: freed). Memory that is taken counts `later` than all memory
+    freed at the same tick, since no order of the two is known. So an activation that moves there and back at one tick
+    counts as never there, though a schedule must have room for it.
     """
 
     reservoir: ReservoirId
@@ -29,9 +30,9 @@ class ReservoirChange(NamedTuple):
 
 
 def changes_elsewhere(timeline: Timeline, reservoir: ReservoirId) -> Iterator[ReservoirChange]:
-    """Yield the changes of a reservoir by passes for which it is not their own device's memory, in no order.
+    """Yield the changes of a reservoir by passes whose own device has another memory, in no particular order.
 
-    Two for each such pass: at its start and at its end, 0 where it changes nothing then.
+    Each such pass has two: one at its start and one at its end. An amount may be 0.
     """
     problem, columns = timeline.problem, timeline.schedule.columns
     for of, change in problem.network.changes_of_others(reservoir).items():
@@ -45,8 +46,10 @@ def changes_elsewhere(timeline: Timeline, reservoir: ReservoirId) -> Iterator[Re
 
 
 def steps_elsewhere(timeline: Timeline, reservoir: ReservoirId) -> list[tuple[Ticks, MemorySteps]]:
-    """Return the memory of a reservoir that passes of other devices take, as steps (tick, level from then on) from (0,
-    0) on."""
+    """Return the memory of a reservoir that passes of other devices have in use, as a step function over time.
+
+    Its entries are (tick, level from that tick on), the level in steps of the resolution; the first is (0, 0).
+    """
     at = Counter({0: 0})
     for one in changes_elsewhere(timeline, reservoir):
         at[one.tick] += one.amount
@@ -58,8 +61,10 @@ def steps_elsewhere(timeline: Timeline, reservoir: ReservoirId) -> list[tuple[Ti
 
 
 def host_steps(timeline: Timeline) -> list[tuple[tuple[DeviceId, ...], list[tuple[Ticks, MemorySteps]]]]:
-    """Return the devices of each host that activations may move to, and its memory as steps (tick, level from then
-    on)."""
+    """Return for each host that activations may move to (its devices, its memory in use over time).
+
+    The memory is a list of (tick, level from that tick on), the level in steps of the resolution.
+    """
     network = timeline.problem.network
     first = len(network.room)
     return [(host.devices, steps_elsewhere(timeline, first + n)) for n, host in enumerate(network.hosts)]

@@ -151,8 +151,10 @@ def _work(timeline: Timeline) -> tuple[Ticks, ...]:
 
 
 def work_of_rows(timeline: Timeline) -> Whole:
-    """Return by pass (row of the schedule's columns) its ticks on the device's first stream; a block counts with its
-    forward."""
+    """Return the ticks of each pass, by its row in the schedule's columns, on the first stream of its device.
+
+    The ticks of a block are those of its forward's row; its backward has 0.
+    """
     problem, columns = timeline.problem, timeline.schedule.columns
 
     def alone(kind: PassKind, stage: StageId) -> Ticks:
@@ -201,7 +203,10 @@ def _memory(timeline: Timeline, reservoir: ReservoirId) -> tuple[Whole, Whole]:
 
 
 def given_up(timeline: Timeline) -> Whole:
-    """Return by pass the memory that it frees at its end as a forward that is recomputed later; 0 for other passes."""
+    """Return for each pass the memory, in steps, that it frees at its end if it is a forward that is recomputed later.
+
+    It is 0 for every other pass. Passes are given by their rows in the schedule's columns.
+    """
     columns, network = timeline.schedule.columns, timeline.problem.network
     found = whole([0] * len(columns))
     for (kind, stage), freed in network.given_up.items():
@@ -211,9 +216,9 @@ def given_up(timeline: Timeline) -> Whole:
 
 
 def memory_steps(timeline: Timeline, reservoir: ReservoirId) -> list[tuple[Ticks, MemorySteps]]:
-    """Return the level of a memory as steps (tick, level from then on), beginning with (0, 0).
+    """Return the level of a memory over time, as a list of (tick, level from that tick on); the first entry is (0, 0).
 
-    The memory is a reservoir of the task network: a device by its number, or a host.
+    `reservoir` is the number of the memory in the task network: devices first, then hosts. The level is in steps.
     """
     ticks, levels = _memory(timeline, reservoir)
     changed = np.flatnonzero(np.diff(levels, prepend=1))

@@ -9,10 +9,10 @@ from pipesched.schedule.pass_table import Ints, Whole, whole
 
 
 def by_microbatch(problem: Problem, numbers: Whole, microbatches: Ints, times: int = 4) -> Whole:
-    """Return each row's number, ticks or memory of a stage, times the factor of the row's micro-batch in
-    `microbatches`, exactly.
+    """Return each of `numbers` times the factor of its micro-batch, exactly.
 
-    Up to `times` of the products can be added exactly, as `whole` says.
+    `numbers` are ticks or memory of stages, with an entry for each row; `microbatches` is the micro-batch of each row.
+    The result has integers so wide that up to `times` of the products can be added without overflow.
     """
     if not problem.walks.scale:
         return numbers

@@ -11,8 +11,8 @@ ORDER = "interleaved-1f1b"
 
 
 def is_taken(microbatches: int, devices: int, group: int) -> bool:
-    """Return True if Megatron accepts groups of `group` micro-batches, of so many `microbatches` in all and pipeline
-    `devices`."""
+    """Return True if Megatron accepts groups of `group` micro-batches, with `microbatches` in all and `devices` in a
+    pipeline."""
     return devices <= group <= microbatches and not 0 < microbatches % group < devices
 
 
@@ -32,17 +32,19 @@ def group_sizes(microbatches: int, devices: int) -> list[int]:
 def order_of(microbatches: int, devices: int, group: int) -> str:
     """Return the name of the interleaved order with groups of `group` micro-batches; the size is not checked.
 
-    The name ends in the size, such as `interleaved-1f1b:8`, unless that is the default for these numbers: `devices`
-    if that divides `microbatches`, else that of `microbatches // devices` groups, if at most the last one is smaller,
-    by one, and Megatron accepts them.
+    The name ends in the size, such as `interleaved-1f1b:8`, unless the size is the default for these numbers. The
+    default is `devices` if that divides `microbatches`. Otherwise it is the size at which there are `microbatches //
+    devices` groups of which at most the last is smaller, by one, if Megatron accepts that.
     """
     return ORDER if _own_group(microbatches, devices) == group else f"{ORDER}:{group}"
 
 
 def group_of(order: str | None, microbatches: int, devices: int) -> int | None:
-    """Return the group size in an order's name, or for any other order the least that Megatron accepts.
+    """Return the group size in the name of an order; for any other name, or None, the smallest size that Megatron
+    accepts.
 
-    None if Megatron does not accept it, or accepts none. `microbatches` are in all, `devices` of the pipeline.
+    None if Megatron does not accept the size, or accepts none. `microbatches` is their number in all, `devices` that of
+    the pipeline.
     """
     base, _, number = (order or "").partition(":")
     if base == ORDER and not number:

@@ -17,12 +17,12 @@ from pipesched.schedule.timeline import Timeline
 
 
 def completed(problem: Problem, schedule: Schedule) -> Schedule:
-    """Return the schedule with each stage's reduction directly after its last backward, and its step at the device's
-    end, after passes of all stages.
+    """Return the schedule with the passes for parameters added where runtimes have them.
 
-    This is how runtimes do it: reductions begin as early as possible, also those of each micro-batch, and no step
-    delays a pass. Passes already present stay. Parameters are gathered as memory admits, with the waits that this
-    needs.
+    A stage's reduction is directly after its last backward (or, of each micro-batch, after that one's), and its
+    optimizer step at the end of the device's order, after passes that serve all stages; so reductions begin as early as
+    possible, and no step delays a pass. Passes that are already in the schedule stay. Parameters are gathered as memory
+    admits, with the waits that this needs.
     """
     if not problem.network.has_collectives:
         return with_gather_waits(problem, schedule)
@@ -83,8 +83,10 @@ def _of_microbatches(problem: Problem, slot: Slot) -> Iterator[Pass]:
 
 
 def uncompleted(schedule: Schedule) -> Schedule:
-    """Return the schedule without passes for parameters, without orders of tasks and waits; itself if it has no such
-    passes."""
+    """Return the schedule without passes for parameters, and then also without orders of tasks and waits.
+
+    The schedule itself if it has no such passes.
+    """
     kept = tuple(tuple(slot for slot in order if slot[0].kind not in OF_PARAMETERS) for order in schedule.orders)
     return schedule if kept == schedule.orders else Schedule(kept, schedule.name)
 

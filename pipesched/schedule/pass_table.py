@@ -75,9 +75,9 @@ class PassTable:
         return tuple(found)
 
     def each(self, of: Callable[[PassKind, StageId], int], times: int = 4, rows: slice = slice(None)) -> Whole:
-        """Return an array with the value of a function of kind and stage for every row, or for `rows`.
+        """Return an array with the value of `of(kind, stage)` for the pass of every row, or for the rows in `rows`.
 
-        Up to `times` of the numbers can be added exactly, as `whole` says.
+        The result has integers so wide that up to `times` of its numbers can be added without overflow.
         """
         return whole([of(kind, stage) for kind, stage in self.pass_types], times)[self.pass_type[rows]]
 
@@ -86,8 +86,10 @@ class PassTable:
         return slice(*np.searchsorted(self.device, (device, device + 1)).tolist())
 
     def rows(self, kind: PassKind, stage: StageId) -> Ints:
-        """Return by micro-batch of the table, in ascending order, the row of its pass of this kind and stage; -1
-        without one."""
+        """Return the rows of a stage's passes of one kind, ordered by micro-batch, for every micro-batch of the table.
+
+        -1 for a micro-batch without such a pass.
+        """
         if (kind, stage) not in self.pass_types:
             return np.full(self._rows.shape[1], -1)
         found: Ints = self._rows[self.pass_types.index((kind, stage))]
@@ -120,10 +122,8 @@ class PassTable:
 
 
 def whole(numbers: Sequence[int] | Ints, times: int = 4) -> Whole:
-    """Return an array that stays exact when up to `times` such numbers are added.
-
-    It has 64-bit integers if they suffice, else Python integers.
-    """
+    """Return the numbers as an array of 64-bit integers, or of Python integers if sums of `times` of them could
+    overflow."""
     if isinstance(numbers, np.ndarray) and numbers.dtype == np.int64:
         fits = not len(numbers) or int(np.abs(numbers).max()) * times < 2**62
     else:

@@ -14,7 +14,7 @@ from pipesched.schedule.timeline import Timeline
 
 
 def finer_timeline(timeline: Timeline, parts: int) -> Timeline:
-    """Return a timeline with each tick divided into `parts`."""
+    """Return a timeline in ticks that are `parts` times finer; its times in the file's unit stay the same."""
     if parts == 1:
         return timeline
     starts = timeline.starts
@@ -30,7 +30,7 @@ def finer_timeline(timeline: Timeline, parts: int) -> Timeline:
 
 
 def finer_metrics(metrics: Metrics, parts: int) -> Metrics:
-    """Return metrics with each tick divided into `parts`."""
+    """Return metrics in ticks that are `parts` times finer; times in the file's unit stay the same."""
     return replace(
         metrics,
         problem=finer(metrics.problem, parts),
@@ -42,5 +42,5 @@ def finer_metrics(metrics: Metrics, parts: int) -> Metrics:
 
 
 def value_of(problem: Problem, timeline: Timeline) -> Value:
-    """Return the objective's value of a timeline, which may be in finer ticks, in ticks of the problem."""
+    """Return the objective's value of a timeline in ticks of `problem`; the timeline may be in finer ticks."""
     return in_ticks_of(problem, measure(timeline).value_ticks(problem.objective), timeline.problem)

@@ -26,9 +26,10 @@ class StartTable(Mapping[Task, Ticks]):
         return found
 
     def right_for(self, columns: PassTable, parts: Ints) -> bool:
-        """Return True if the starts are of this very table of passes, with `parts` tasks by row, none before time 0.
+        """Return True if these starts belong to exactly this table of passes, and no start is before time 0.
 
-        False also for an equal table that is another object; callers then compare the tasks one by one.
+        `parts` is the number of tasks of each row. False also for an equal table that is another object: callers then
+        compare the tasks one by one.
         """
         return self.columns is columns and bool((self.parts == parts).all() and (self.ticks >= 0).all())
 

@@ -14,10 +14,10 @@ from pipesched.schedule.timeline import block_ticks
 
 
 def stream_orders(problem: Problem, schedule: Schedule) -> Mapping[Resource, Sequence[Task]]:
-    """Return by stream of a device its tasks in order; a block is its forward's first task, on the first stream.
+    """Return by stream of a device its tasks in order; a block is the first task of its forward, on the first stream.
 
-    Tasks that occupy streams of several devices, and have no order there, get one in which they can run; raises
-    `Deadlock` where there is none.
+    A task that occupies streams of several devices may have no place in the orders of some of them; it then gets places
+    with which all of its streams can run it. Raises `Deadlock` where there are none.
     """
     visits = visits_of(problem, schedule) if problem.network.occupies_several else []
     if schedule.task_orders:

@@ -26,7 +26,7 @@ _Orders = Mapping[Resource, Sequence[Task]]
 
 
 class Visit(NamedTuple):
-    """A task that occupies a further resource, `where`, and runs there after the pass `after` of that device (None:
+    """A task on a further resource that it occupies, `where`, after the pass `after` of that device (None:
     anywhere)."""
 
     where: Resource
@@ -35,9 +35,9 @@ class Visit(NamedTuple):
 
 
 def visits_of(problem: Problem, schedule: Schedule) -> list[Visit]:
-    """Return the visits of tasks that occupy several resources to those of them whose order does not list the task.
+    """Return the visits: a task that occupies several resources, on each of them in whose order it is not listed.
 
-    An order of passes lists those of the pass's device, an order of tasks what it names.
+    An order of passes lists the tasks of its own device's passes; an order of tasks lists those that it names.
     """
     listed = {(where, task) for where, tasks in schedule.task_orders.items() for task in tasks}
     place = {p: n for device in range(len(schedule.orders)) for n, p in enumerate(schedule.passes_on(device))}
@@ -60,10 +60,10 @@ def visits_of(problem: Problem, schedule: Schedule) -> list[Visit]:
 def tasks_in_turn(
     problem: Problem, schedule: Schedule, orders: _Orders, visits: Sequence[Visit]
 ) -> dict[Resource, tuple[Task, ...]]:
-    """Return the orders with the visits, in which tasks that occupy several resources have one turn on all of them.
+    """Return the orders of all resources with the visits inserted, so that each task of several resources can run.
 
-    Raises `Deadlock`, which names the passes that wait for each other, where no order of the tasks between two others
-    can run to its end.
+    Such a task runs at one time on all of its resources. Raises `Deadlock`, which names the passes that wait for each
+    other, where that is impossible in every order of the tasks between two others.
     """
     needs, placed = _needs(problem, schedule), _with_visits(schedule, orders, visits)
     _in_groups(problem, needs, placed)

@@ -22,8 +22,8 @@ from pipesched.schedule.start_table import StartTable
 
 
 class Occupied(NamedTuple):
-    """A stream that a task occupies from `start` to `end`, in ticks; `part` is the task's specification in the
-    problem."""
+    """The time from `start` to `end`, in ticks, in which a task occupies a stream; `part` is the task's
+    specification."""
 
     task: Task
     part: TaskSpec
@@ -86,7 +86,8 @@ class Timeline:
 
     @cached_property
     def reach(self) -> tuple[Whole, Whole]:
-        """The start and the end of every pass, as two arrays like `times`, including the tasks that send tensors."""
+        """The start and end of every pass in ticks, as two arrays by row of the schedule's columns, with tasks that
+        send tensors."""
         if self.problem.resources.transfer_stream is None:
             return self.times
         return self._extent(lambda *pass_type: len(self.problem.tasks_of(*pass_type)))
@@ -126,7 +127,7 @@ class Timeline:
 
     @cached_property
     def elsewhere(self) -> Mapping[DeviceId, Sequence[Occupied]]:
-        """The tasks that occupy a stream of each device besides that of their own pass; empty where none does."""
+        """By device, the tasks of other devices' passes that occupy one of its streams; empty where there are none."""
         found: dict[int, list[Occupied]] = {}
         if self.problem.network.occupies_several:
             for p in asking(self.schedule.passes(), SHORT):
@@ -141,8 +142,10 @@ class Timeline:
         return p in self._blocks
 
     def busy(self, device: DeviceId, stream: str = "") -> list[tuple[Ticks, Ticks]]:
-        """Return the (start, end) intervals, in ticks, in which a stream of a device works, pass by pass; by default
-        its first."""
+        """Return the intervals (start, end), in ticks, in which a stream of a device works, one for each task or block.
+
+        `stream` is the name of the stream, by default the device's first.
+        """
         intervals: list[tuple[int, int]] = []
         first = self.problem.streams[0]
         stream = stream or first
@@ -163,7 +166,7 @@ def _ticks(tasks: Sequence[TaskSpec], part: TaskPart) -> Ticks:
 
 
 def blocks(problem: Problem, schedule: Schedule) -> Whole:
-    """Return by row of the schedule's columns the ticks of the block that its pass belongs to; -1 for none."""
+    """Return by row of the schedule's columns the ticks of the block that the pass is in; -1 for a pass in no block."""
     columns = schedule.columns
     if not problem.network.blocks:
         return np.full(len(columns), -1)

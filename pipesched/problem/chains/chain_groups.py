@@ -1,4 +1,4 @@
-"""Groups of chains connected by arcs: passes of one chain in a group wait for passes of another."""
+"""Groups of chains connected by arcs: chains whose passes wait for each other's are in one group."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipesched.problem.quantities import ChainId
 def chain_groups(problem: Problem) -> list[tuple[ChainId, ...]]:
     """Return the indices of all chains in groups, such that arcs connect only chains of one group.
 
-    In a group, a chain follows those whose forwards feed it.
+    Within a group the chains are sorted: a chain stands after the chains whose forwards feed its forwards.
     """
     number = problem.placement.chain_index
     group = list(range(len(problem.placement.chains)))

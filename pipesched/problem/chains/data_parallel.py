@@ -24,7 +24,7 @@ from pipesched.problem.stage import Stage
 
 
 class Worker(NamedTuple):
-    """A device, by its number in a pipeline, of the data-parallel pipeline number `pipeline`."""
+    """A worker: device number `device` of data-parallel pipeline number `pipeline`, both counted from 0."""
 
     pipeline: int
     device: DeviceId
@@ -36,10 +36,11 @@ _Path = tuple[tuple[Worker, ...], tuple[StageId, ...]]
 
 
 def data_parallel(one: Problem, pipelines: int, lost: Collection[Worker], slow: Mapping[Worker, Fraction]) -> Problem:
-    """Return the problem of `pipelines` copies of the pipeline `one`, without the lost workers.
+    """Return the problem of `pipelines` copies of the pipeline `one`, without the workers in `lost`.
 
-    Its devices are the remaining workers, pipeline by pipeline. Passes of a slow worker take its factor in `slow` times
-    as long. Micro-batches of `one` must be equal, and at least one worker of each device must remain.
+    The devices of the returned problem are the remaining workers, pipeline by pipeline. A pass on a worker in `slow`
+    takes that worker's factor times as long. The micro-batches of `one` must be equal, and each of its devices must
+    have at least one worker left.
     """
     one = finer(one, lcm(*(factor.denominator for factor in slow.values())))
     left = [Worker(p, d) for p in range(pipelines) for d in range(one.devices) if Worker(p, d) not in lost]

@@ -27,9 +27,11 @@ _Key = tuple[ChainId, Fraction]
 
 @dataclass(frozen=True)
 class MicrobatchChains:
-    """The problem `of` unequal micro-batches, and `problem`, an equivalent one with a chain of stages for each factor.
+    """A problem with unequal micro-batches, `of`, and the equivalent `problem` in which each factor has a chain of
+    stages.
 
-    `stages[s]` is the original stage of stage s of `problem`, `microbatches[j]` the original micro-batch of its j.
+    Stage s of `problem` stands for stage `stages[s]` of the problem `of`, and micro-batch j of `problem` for
+    micro-batch `microbatches[j]` of it.
     """
 
     of: Problem
@@ -43,20 +45,23 @@ class MicrobatchChains:
         object.__setattr__(self, "_stage", {(own, j): stage for stage, (own, walking) in walked for j in walking})
 
     def into(self, p: Pass) -> Pass:
-        """Return the pass of `problem` that stands for pass `p` of the problem with unequal micro-batches."""
+        """Convert pass `p` of the problem with unequal micro-batches to the pass of the problem with chains that stands
+        for it."""
         place = self._place[p.microbatch]  # type: ignore[attr-defined]
         return Pass(p.kind, self._stage[p.stage, place], place)  # type: ignore[attr-defined]
 
     def back(self, p: Pass) -> Pass:
-        """Return the pass of the problem with unequal micro-batches that pass `p` of `problem` stands for."""
+        """Convert pass `p` of the problem with chains to the pass of the problem with unequal micro-batches for which
+        it stands."""
         return Pass(p.kind, self.stages[p.stage], self.microbatches[p.microbatch])
 
 
 def microbatch_chains(problem: Problem) -> MicrobatchChains:
-    """Return the problem with a chain of stages for each group of equal micro-batches.
+    """Return the problem in which each group of equal micro-batches has a chain of stages.
 
-    Where the order of micro-batches is free, a group is all micro-batches of one factor; where it is fixed, a run of
-    consecutive equal ones. The new stages of one original stage have consecutive numbers.
+    Where micro-batches may run in any order, a group is all micro-batches with the same factor; where their order is
+    fixed, a group is a run of consecutive micro-batches with the same factor. The copies of one original stage have
+    consecutive numbers.
     """
     groups = list(_groups(problem))
     count, where = len(groups), problem.placement
@@ -94,10 +99,10 @@ def without_scale(problem: Problem) -> Problem:
 
 
 def is_job_shop(chains: Problem) -> bool:
-    """Return True if unequal micro-batches may overtake each other and memory is unlimited: a plain job shop.
+    """Return True if unequal micro-batches may overtake each other and memory is unlimited, as in a plain job shop.
 
-    `chains` is the form of the problem with a chain for each factor. Almost any two passes of a device may then run in
-    either order. CP-SAT solves such problems best with intervals.
+    `chains` is the problem with a chain for each factor. Almost any two passes of a device may then run in either
+    order, and CP-SAT solves such problems best with intervals in place of order literals.
     """
     return bool(chains.walks.shares) and not chains.walks.queues and set(chains.room) == {None}
 

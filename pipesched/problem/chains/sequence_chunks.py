@@ -70,9 +70,9 @@ def in_sequence_chunks(pieces: Sequence[Problem]) -> Problem:
 
 
 def pieces_of(problem: Problem) -> list[Problem]:
-    """Return the problem of each piece by itself, the inverse of `in_sequence_chunks`.
+    """Return one problem for each piece, by itself: the inverse of `in_sequence_chunks`.
 
-    Only the number of gatherings of parameters is not restored.
+    The limit on how often parameters are gathered is the only thing that is not restored.
     """
     where, count = problem.placement, problem.chain_arcs.pieces
     placement = Placement(

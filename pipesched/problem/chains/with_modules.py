@@ -22,10 +22,11 @@ from pipesched.problem.stage import Stage
 
 
 def with_modules(trunk: Problem, modules: Sequence[tuple[Module, Problem]]) -> Problem:
-    """Return the problem of a trunk joined with all its modules, each given with the problem of its own stages.
+    """Return the problem of a trunk joined with all its modules, each given with the problem of the module's own
+    stages.
 
     If a module has several copies, they take its passes in turn, and micro-batches keep their order on every stage.
-    ValueError for a trunk of several chains, such as one that has modules already.
+    `ValueError` for a trunk of several chains, such as one that has modules already.
     """
     if not modules:
         return trunk
@@ -65,11 +66,11 @@ def with_modules(trunk: Problem, modules: Sequence[tuple[Module, Problem]]) -> P
 
 
 def with_shared(trunk: Problem, shared: Sequence[tuple[str, Sequence[Stage]]], heads: Sequence[str]) -> Problem:
-    """Return the problem of a trunk with modules that are split over all devices, one part on each; ValueError as of
-    `with_modules`.
+    """Return the problem of a trunk with modules that are split over all devices, each device running one part.
 
-    `shared` gives each module's name and its stage on every device, in the trunk's ticks. Modules named in `heads`
-    follow the last stage, with two barriers; the others feed the first stage.
+    `shared` has for each module its name and its stage on every device, in the trunk's ticks. Modules named in `heads`
+    follow the trunk's last stage, with two barriers; all others feed its first stage. `ValueError` for a trunk of
+    several chains.
     """
     devices, chain = trunk.devices, trunk.placement.chains[0]
     where, modules = Placement("", devices, tuple(range(devices)), tuple((d,) for d in range(devices))), []

@@ -16,9 +16,10 @@ from pipesched.problem.stage import Stage
 
 @dataclass(frozen=True)
 class ChainArcs:
-    """The precedences `arcs` between chains, and the structure that they come from.
+    """The precedences between passes of different chains (`arcs`), and the feature that causes them.
 
-    A micro-batch consists of `pieces` pieces, each with a chain of its own; the chains of `modules` follow the trunk's.
+    With `pieces` above 1, a micro-batch is cut into that many pieces, each with a chain of stages. `modules` are the
+    modules of a multi-module model; their chains follow the trunk's in the list of chains.
     """
 
     arcs: tuple[StageArc, ...] = ()
@@ -33,10 +34,11 @@ class ChainArcs:
         walks: Sequence[range],
         travel: Callable[[StageId, StageId, bool], Ticks],
     ) -> Iterator[Need]:
-        """Yield the needs of forwards, or of backwards (`kinds`), of a stage for passes of other chains.
+        """Yield the passes of other chains that the forwards of a stage wait for, or its backwards.
 
-        `walks` are the micro-batches of each stage. `travel` returns the ticks that an activation, or with True a
-        gradient, takes between two stages.
+        `kinds` says which: (F,) for the forwards, the kinds that send a gradient for the backwards. `stages` are all
+        stages of the problem, `walks` the micro-batches of each. `travel(a, b, backward)` returns the ticks that an
+        activation, or if `backward` is True a gradient, takes from stage a to stage b.
         """
         for arc in self.arcs:
             if arc.after == stage and arc.backward == (F not in kinds):

@@ -55,14 +55,16 @@ class DeviceResources:
     hosts: tuple[HostPool, ...] = ()
 
     def on_device(self, device: DeviceId, stream: str) -> Resource:
-        """Return a stream of a device as a resource; a shared stream is that of the first device that shares it."""
+        """Return a stream of a device as a resource. A stream shared by several devices is the resource of the first of
+        them."""
         for shared, devices in self.shared_streams:
             if shared == stream and device in devices:
                 return Resource(devices[0], stream)
         return Resource(device, stream)
 
     def occupied(self, device: DeviceId, task: TaskSpec) -> tuple[Resource, ...]:
-        """Return the resources that a task of a stage of this device occupies, its own stream first."""
+        """Return the resources that a task occupies while it runs, for a stage on this device; the task's stream is the
+        first."""
         where = (Resource(device, task.stream), *task.also)
         return tuple(dict.fromkeys(self.on_device(*one) for one in where))
 
@@ -76,8 +78,8 @@ class DeviceResources:
         return (TaskSpec(str(self.transfer_stream), lag, SENDING),) if self.sends(lag) else ()
 
     def host_memory(self, devices: Iterable[DeviceId]) -> tuple[Reservoir, ...]:
-        """Return the host memories that passes of these devices take from: shared hosts, then a host of its own for
-        each other device."""
+        """Return the host memories that the passes of these devices use: first the shared ones, then one for each
+        device alone."""
         using = set(devices)
         alone = sorted(using.difference(*(host.devices for host in self.hosts)))
         shared = (Reservoir(*host) for host in self.hosts if using.intersection(host.devices))

@@ -8,12 +8,14 @@ from pipesched.problem.quantities import StageId
 
 
 class Module(NamedTuple):
-    """A module of a model: `copies` times `stages` stages, numbered from `first` on, copy by copy.
+    """A module of a model: `copies` copies of `stages` stages, numbered from `first` on, copy by copy.
 
-    Its passes feed the trunk's stages `feeds`; one pass serves `serves` micro-batches of the trunk. Copies take passes
-    in turn, except in a `shared` module, where each copy runs a part of every pass and a collective joins the parts.
-    With `barriers` (1 or 2) the module is a shared head: its forwards follow the trunk's stage in `feeds`, and that
-    stage's backward waits for the parts of the head, through one barrier after their forwards or two after their
+    Its passes feed the stages `feeds` of the trunk; one pass serves `serves` micro-batches of the trunk. Several copies
+    take the passes in turn. In a `shared` module each copy instead runs a part of every pass, and a collective joins
+    the parts.
+
+    With `barriers` (1 or 2) the module is a shared head. Its forwards then follow the trunk's stage in `feeds`, and the
+    backward of that stage waits for the head: with 1 barrier for the head's forwards on all devices, with 2 for its
     backwards.
     """
 

@@ -14,11 +14,11 @@ from pipesched.problem.stage import Once, Stage
 
 @dataclass(frozen=True)
 class StageParameters:
-    """The stages that share parameters, and limits of gathering them.
+    """Sharing of parameters by stages, and limits on how often parameters are gathered.
 
-    `holders[s]` is the stage that gathers the parameters of stage s and reduces their gradients; empty where each stage
-    has its own. All stages together gather at most `most` times an iteration; at most `window` stages of a device are
-    gathered at once; None means no limit.
+    `holders[s]` is the stage that gathers the parameters of stage s and reduces their gradients; `holders` is empty
+    where no stages share. All stages together gather at most `most` times an iteration, and at most `window` stages of
+    a device are gathered at once; None means no limit.
     """
 
     holders: tuple[StageId, ...] = ()
@@ -41,13 +41,16 @@ class StageParameters:
         return [one for one in range(stages) if self.holder(one) == stage]
 
     def needs(self, kind: PassKind, stage: StageId, stages: Sequence[Stage], walks: Sequence[range]) -> Iterator[Need]:
-        """Yield what a reduction, norm or optimizer step of a stage waits for; `walks` are the micro-batches of each
-        stage.
+        """Yield the passes that a reduction of gradients, norm or optimizer step (`kind`) of a stage waits for.
 
-        Nothing for gatherings, whose waits depend on the order. A reduction in buckets has as many parts, which run in
-        turn; its first part waits for the last part of what is run before. If nothing is, each part waits for its
-        bucket of the backwards of all stages with these parameters. A reduction after each micro-batch waits only for
-        that micro-batch's backward, and a pass of all stages for what each of them runs before it.
+        `stages` are all stages of the problem, `walks` the micro-batches of each. Nothing is yielded for gatherings:
+        what they wait for depends on the order.
+
+        - The first of these passes waits for the stage's backwards; a later one waits for the pass before it.
+        - A reduction in buckets has one part for each bucket. The parts run in turn; if they are first, each waits
+          until its bucket's gradients are complete in the backwards of all stages with these parameters.
+        - A reduction after each micro-batch waits for the backward of that micro-batch alone.
+        - A pass that serves all stages, such as the norm, waits for what each stage runs before it.
         """
         if kind not in ONCE:
             return
@@ -72,14 +75,14 @@ class StageParameters:
                     yield Need(((W, one), (BW, one)), 0, share=Share(walks[one], (at,)), bucket=(at, parts))
 
     def trained(self, stages: Sequence[Stage]) -> list[StageId]:
-        """Return the stages that hold parameters (`holder`) whose gradients some backward computes, in ascending
+        """Return the stages that hold parameters (`holder`) of which some backward computes gradients, in ascending
         order."""
         return sorted({self.holder(s) for s, stage in enumerate(stages) if not stage.forward_only})
 
     def line(self, stage: StageId, stages: Sequence[Stage]) -> list[tuple[StageId, Once]]:
-        """Return the passes that run once an iteration for a stage, in order, each with the stage that runs it.
+        """Return the passes that run once an iteration for a stage, in order, as pairs (stage that runs it, pass).
 
-        They are the stage's own and, if it trains, those that one stage runs for all.
+        If the stage trains, they include the passes that another stage runs for all stages.
         """
         own = [(stage, one) for one in stages[stage].once]
         shared = [(s, one) for s, other in enumerate(stages) if s != stage for one in other.once if one.of_all]
@@ -93,10 +96,10 @@ OWN_PARAMETERS = StageParameters()
 
 
 def numbers(stage: Stage, kind: PassKind, walked: Sequence[MicrobatchId]) -> range:
-    """Return the numbers, from 0, of the passes of a kind that a stage runs for its parameters, in place of
+    """Return the numbers of a stage's passes of one kind for its parameters; they count from 0, and replace
     micro-batches.
 
-    `walked` are the micro-batches of the stage.
+    `walked` are the micro-batches of the stage: a reduction may run once for each of them.
     """
     if stage.gather is not None and kind in (UNSHARD, RESHARD):
         return range(stage.gather.most)
@@ -110,9 +113,9 @@ def change(stage: Stage, kind: PassKind) -> tuple[MemorySteps, MemorySteps]:
 
 
 def most_gathers(in_all: int | None, pieces: int, stages: int) -> int:
-    """Return the most gatherings of one stage that are useful and allowed.
+    """Return how often one stage may gather its parameters in an iteration: as often as is useful and allowed.
 
-    Useful is one before each forward, B and W of each of `pieces` passes; `in_all` limits all stages together, each of
-    which needs at least one.
+    More than one gathering before each F, each B and each W of its `pieces` micro-batches (or pieces of them) is
+    useless. `in_all` limits the gatherings of all `stages` together, each of which needs one; None is no limit.
     """
     return min(3 * pieces, (in_all or 3 * pieces * stages) - stages + 1)

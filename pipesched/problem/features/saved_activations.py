@@ -19,23 +19,24 @@ _AFTER = {RELOAD: OFFLOAD, OFFLOAD: F, **dict.fromkeys(RECOMPUTATIONS, F)}
 
 
 def needs(kind: PassKind, stage: StageId) -> list[Need]:
-    """Return the pass that a copy or recomputation on a stage waits for: a copy back for the copy out, all others for
-    F."""
+    """Return what a copy or recomputation on a stage waits for: a copy back for the copy out, the other kinds for F."""
     return [Need(((_AFTER[kind], stage),), 0)]
 
 
 def needs_of_backward(number: StageId, stage: Stage) -> Iterator[Need]:
-    """Yield the optional need of a backward for the copy back or the recomputation of its activation, if the stage may
-    run some."""
+    """Yield that a backward waits for the copy back or the recomputation of its activation, if one of them runs.
+
+    Nothing is yielded for a stage that always keeps its activations. `number` is the number of the stage.
+    """
     saving = tuple((kind, number) for kind in stage.saving_kinds if kind is not OFFLOAD)
     if saving:
         yield Need(saving, 0, optional=True)
 
 
 def options(stage: Stage) -> tuple[frozenset[PassKind], ...]:
-    """Return for each activation mode of a stage the set of saving passes (copies or a recomputation) that it runs.
+    """Return by activation mode of a stage the set of kinds of saving passes (copies or a recomputation) in that mode.
 
-    A micro-batch runs exactly one of these sets; the empty one where the activation is kept.
+    Each micro-batch runs exactly one of these sets. The empty set keeps the activation.
     """
     of_mode: dict[PassKind | None, frozenset[PassKind]] = {kind: frozenset((kind,)) for kind in stage.saving_kinds}
     of_mode |= {None: frozenset(), OFFLOAD: frozenset(COPIES)}
@@ -43,7 +44,8 @@ def options(stage: Stage) -> tuple[frozenset[PassKind], ...]:
 
 
 def change(stage: Stage, kind: PassKind) -> tuple[MemorySteps, MemorySteps]:
-    """Return the device memory that a copy or recomputation takes at its start and at its end (negative: frees)."""
+    """Return the device memory that a copy or recomputation takes at its start and at its end, in steps (negative:
+    frees)."""
     if kind in RECOMPUTATIONS:
         return given_up(stage, kind), 0
     moved = change_elsewhere(stage, OFFLOAD)[0]
@@ -51,12 +53,17 @@ def change(stage: Stage, kind: PassKind) -> tuple[MemorySteps, MemorySteps]:
 
 
 def given_up(stage: Stage, kind: PassKind) -> MemorySteps:
-    """Return the memory that F frees at its end if the activation is later recomputed by a pass of `kind`; 0 if it is a
-    copy."""
+    """Return the memory, in steps, that F frees at its end because a pass of `kind` recomputes the activation later.
+
+    It is 0 if `kind` is a copy.
+    """
     return stage.activation - stage.recompute[RECOMPUTATIONS.index(kind)].keeps if kind in RECOMPUTATIONS else 0
 
 
 def change_elsewhere(stage: Stage, kind: PassKind) -> tuple[MemorySteps, MemorySteps]:
-    """Return the memory that a copy takes at its start and at its end (negative: frees) where activations move to."""
+    """Return the memory that a copy takes at its start and at its end in the host or device to which activations move.
+
+    Both are in steps of the resolution; negative: frees.
+    """
     moved = stage.offload.amount if stage.offload is not None and kind in COPIES else 0
     return (moved, 0) if kind is OFFLOAD else (0, -moved)

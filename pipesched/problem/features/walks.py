@@ -19,12 +19,14 @@ BLOCKS = "allowed: one of them, since one time of a block does not tell that of 
 
 @dataclass(frozen=True)
 class Walks:
-    """The micro-batches of each chain, the order they keep, and their factors.
+    """The number of micro-batches on each chain, the order that they keep, and their factors.
 
-    `shares[n]` is the number of micro-batches on chain n; empty where the shares are equal. Stages with one number in
-    `queues` run their forwards, and their backwards, in the order of micro-batches; empty where any order is allowed.
-    `scale[j]` is a factor on all times and activations of micro-batch j; empty where all are equal. Searches and bounds
-    read problems with chains instead of factors (`pipesched.problem.chains.microbatch_chains`).
+    `shares[n]` is the number of micro-batches on chain n; `shares` is empty where all chains have equally many. Stages
+    with the same number in `queues` together run their forwards in the order of micro-batches, and so their backwards;
+    `queues` is empty where any order is allowed. `scale[j]` is a factor on all times and activations of micro-batch j;
+    `scale` is empty where micro-batches are equal.
+
+    Searches and bounds read problems with chains in place of factors (`pipesched.problem.chains.microbatch_chains`).
     """
 
     shares: tuple[int, ...] = ()
@@ -43,7 +45,8 @@ class Walks:
 
     @cached_property
     def parts(self) -> int:
-        """Return the common denominator of the factors, which must divide all times and activations."""
+        """Return the common denominator of the factors; the times and activations of all stages must be its
+        multiples."""
         return lcm(*(factor.denominator for factor in self.scale))
 
     def scaled(self, number: Ticks | MemorySteps, microbatch: MicrobatchId) -> Ticks | MemorySteps:
@@ -58,10 +61,10 @@ class Walks:
         return number * factor.numerator // factor.denominator
 
     def refuse(self, microbatches: int, stages: Sequence[Stage], links: Sequence[Sequence[Ticks]]) -> None:
-        """Raise `BadInput` if the factors are not one positive number for each of `microbatches`, or make a time or
-        activation fractional.
+        """Raise `BadInput` for factors that do not fit the problem.
 
-        Also with blocks of two passes, or links whose two directions differ.
+        There must be one positive factor for each of `microbatches`, and every time and activation times its factor
+        must be whole. `BadInput` too where factors meet overlapped blocks, or `links` whose two directions differ.
         """
         if self.scale:
             _refuse_scale(self, microbatches, stages, links)

@@ -109,8 +109,9 @@ class Dependencies:
     def ends_of(self, kind: PassKind, stage: StageId, bucket: tuple[int, int] | None = None) -> tuple[TaskPart, ...]:
         """Return the indices of the tasks after which a pass has ended; a task that sends its tensor follows them.
 
-        They are all tasks of a W, and the last task of any other pass. With `bucket` (index, number of buckets) they
-        are the tasks after which this bucket's gradients are complete: each bucket has an equal share of the tasks.
+        For W they are all of its tasks, for any other pass the last one. With `bucket`, a pair (index, number of
+        buckets), they are the tasks after which the gradients of that bucket are complete: each bucket gets an equal
+        share of the tasks.
         """
         own = len(self.stages[stage].tasks_of(kind))
         at, number = bucket or (0, 1)

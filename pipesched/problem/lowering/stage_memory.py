@@ -9,9 +9,10 @@ from pipesched.problem.stage import Stage
 
 
 def device_change(stage: Stage, kind: PassKind) -> tuple[MemorySteps, MemorySteps]:
-    """Return the memory that a pass takes at its start and at its end (negative: frees), in units of the resolution.
+    """Return the memory that a pass takes at its start and at its end, in steps of the resolution (negative: frees).
 
-    Memory that F frees at its end because the activation is recomputed is in `saved_activations.given_up` instead.
+    The memory that F frees at its end because the activation is recomputed later is left out (see
+    `saved_activations.given_up`).
     """
     taken, given = _change_of_activation(stage, kind)
     running = stage.workspace.workspace(kind)

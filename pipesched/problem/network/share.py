@@ -12,10 +12,11 @@ from pipesched.problem.quantities import MicrobatchId
 
 
 class Share(NamedTuple):
-    """A rule by which micro-batches in `after` wait for those in `before`.
+    """A rule by which the micro-batches listed in `after` wait for those listed in `before`.
 
-    The length of one list divides that of the other. With equal lengths each waits for the one at its own position.
-    With more in `after`, several consecutive ones wait for one in common; with more in `before`, one waits for several.
+    The length of one list divides that of the other. Lists of equal length pair by position. If `after` is longer,
+    consecutive micro-batches of it wait for the same one; if `before` is longer, each micro-batch in `after` waits for
+    several consecutive ones.
     """
 
     before: Sequence[MicrobatchId]

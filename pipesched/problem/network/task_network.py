@@ -84,11 +84,11 @@ class Arc(NamedTuple):
 
 
 class Need(NamedTuple):
-    """A precedence between passes: a pass starts at least `lag` ticks after the end of the alternative that runs.
+    """A precedence between passes: a pass starts at least `lag` ticks after the end of whichever alternative runs.
 
-    Exactly one of `alternatives` runs, or if `optional` at most one. They are passes of the same micro-batch, or of
-    those that `share` gives. All their tasks must have ended; with a `bucket` (number, number of all) only the bucket's
-    share of the tasks.
+    Exactly one of `alternatives` runs, or if `optional` at most one. They are passes of the same micro-batch, or of the
+    micro-batches that `share` gives. The pass waits for all their tasks; with `bucket`, a pair (index, number of
+    buckets), only for the tasks that complete that bucket of gradients.
     """
 
     alternatives: tuple[PassType, ...]
@@ -277,9 +277,10 @@ class TaskNetwork:
         return Need(tuple(task.pass_type for task in arc.alternatives), lag, arc.optional, arc.share)
 
     def predecessors(self, p: Pass, present: Container[Pass]) -> Iterator[tuple[Pass, Ticks]]:
-        """Yield the passes that `p` waits for, each with its lag in ticks.
+        """Yield the passes that `p` waits for, as pairs (pass, lag in ticks).
 
-        Of alternatives it is the one in `present`; if none is, the first, or nothing if the need is optional.
+        Of several alternatives the one in `present` is yielded. If none of them is present it is the first one, or
+        nothing where the need is optional.
         """
         for alternatives, lag, optional, share, _ in self.needs[p[:2]]:
             for j in (p.microbatch,) if share is None else share.numbers(p.microbatch):
@@ -334,8 +335,8 @@ class TaskNetwork:
         """Return the types of copies and recomputations that take memory of a reservoir, given as an index in
         `reservoirs`.
 
-        Of a device these are its own, and the copies of other devices whose activations move there. With any of them
-        its level may rise without a forward or a backward of the device.
+        For a device these are the passes of its stages, and the copies by which other devices move activations to it.
+        Where there are any, its memory level may rise without a forward or backward of the device.
         """
         return tuple(
             of
@@ -364,8 +365,10 @@ class TaskNetwork:
 
     @cached_property
     def memory_until_last(self) -> tuple[MemorySteps, ...]:
-        """Return by stage the memory of one micro-batch that the last pass of its backward frees (W if split is
-        allowed, else BW)."""
+        """Return by stage the memory, in steps, that the last pass of a micro-batch's backward frees.
+
+        That pass is W where backwards may be split, else BW.
+        """
         last = self.backwards[0][-1]
         return tuple(-self._taken_for_later((last, s)) for s in range(len(self.memory_in_flight)))
 
@@ -384,9 +387,9 @@ class TaskNetwork:
 
     @cached_property
     def has_pass_memory(self) -> bool:
-        """Return True if a pass has workspace or keeps memory until the end of the iteration.
+        """Return True if some pass has workspace, or keeps memory until the end of the iteration.
 
-        It is seen from the changes: an F that frees memory, or a W or BW that takes some.
+        The network shows that by an F that frees memory at its end, or a W or BW that takes some.
         """
         changes = self.change.items()
         return bool(self.until_end) or any(
@@ -424,7 +427,7 @@ class TaskNetwork:
 
     @property
     def multi_task_feature(self) -> str:
-        """Return the name, for messages, of the feature because of which the problem is not `one_task_each`."""
+        """Return the name, for messages, of the feature that makes `one_task_each` False."""
         if self.options:
             return "offload or recomputation"
         if self.has_collectives:

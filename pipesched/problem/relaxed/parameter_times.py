@@ -12,9 +12,10 @@ from pipesched.problem.quantities import DeviceId, StageId, Ticks
 
 
 def least_parameter_ticks(problem: Problem) -> Ticks:
-    """Return a lower bound on the ticks that an iteration takes before its first forward and after its last backward.
+    """Return the least ticks that an iteration spends on parameters before its first forward and after its last
+    backward.
 
-    For a span, on those that any one device takes.
+    For a span they are the least ticks that any single device spends so.
     """
     if problem.objective.by_device:
         return _least_of_a_device(problem)

@@ -32,11 +32,13 @@ class _Shared(NamedTuple):
 
 
 def share_memory(problem: Problem) -> Problem:
-    """Return the problem without saving passes in which partners have the memory of their group.
+    """Return the problem without copies and recomputations, in which some partners have the memory of their whole
+    group.
 
-    On `sharing` devices an activation takes what its micro-batch keeps in the group on that stage, and on partners'
-    stages earlier on the chain, up to the last stage on the same device. Other devices have their own memory, of which
-    an activation takes the least of its modes. The problem itself where no device shares.
+    These are the devices in `sharing`. On them, an activation takes what its micro-batch keeps in the group's memory:
+    for this stage, and for the partners' stages between it and the previous stage on the same device. Every other
+    device has its own memory, of which an activation takes the least of its modes. The problem itself where no device
+    shares.
     """
     groups = _shared(problem)
     if not groups:
@@ -53,12 +55,13 @@ def share_memory(problem: Problem) -> Problem:
 
 
 def sharing(problem: Problem) -> tuple[DeviceId, ...]:
-    """Return the devices, in ascending order, that their partners' common memory limits more than their own does.
+    """Return the devices, in ascending order, that the common memory of their partners limits more than their own does.
 
-    Compared is how often one activation of each of the device's stages fits, as a fraction. In its own memory each
-    takes the least of its modes (none, if all of it can move). In the memory of the whole group it takes what its
-    micro-batch keeps there, that on partners' earlier stages included. Empty without partners; groups in which a device
-    has unlimited memory are left out.
+    Two numbers are compared, both fractions: how often one activation of each of the device's stages fits into its own
+    memory, each with the least of its modes, and how often into the memory of the whole group, each with what its
+    micro-batch keeps there for this stage and for earlier stages of partners.
+
+    Empty without partners. Groups with a device of unlimited memory are left out.
     """
     return tuple(sorted(device for shared in _shared(problem) for device in shared.devices))
 

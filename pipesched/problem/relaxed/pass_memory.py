@@ -16,8 +16,9 @@ ARGUMENT = (
 def drop_pass_memory(problem: Problem) -> Problem:
     """Return the problem without `workspace` and `until_end`, each device's memory reduced by its least workspace.
 
-    That workspace is the least of the passes that take memory for later ones; 0 where copies or recomputations take
-    memory. The problem itself if it has neither. It must have no gathers, which take memory outside of all passes.
+    The least workspace is taken over the passes that take memory for later passes; it is 0 where copies or
+    recomputations take memory. The problem itself if it has neither field. The problem must not gather parameters,
+    since gathers take memory outside of all other passes.
     """
     if not problem.network.has_pass_memory:
         return problem

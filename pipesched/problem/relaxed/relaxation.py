@@ -14,14 +14,17 @@ from pipesched.problem.quantities import DeviceId, Ticks
 
 @dataclass(frozen=True)
 class Relaxation:
-    """A rewrite to a simpler problem whose optimum, plus `added_back`, is at most that of the problem.
+    """A rewrite to a simpler problem, such that no schedule of the problem is shorter than the simpler problem's
+    optimum.
 
-    `relax` returns the problem itself where the feature is absent. `argument` says why the optimum does not rise.
-    `added_back` returns ticks that every schedule of the problem takes in addition to those of the simpler problem.
-    `note` is a sentence for certificates of the simpler problem, empty where they read the same. `drop` returns the
-    task network without what the rewrite leaves out, which only relaxes (`TaskNetwork.drop`); `argument` then covers
-    what remains. `sharing` returns the devices that have the memory of others too in the simpler problem, which
-    evidence about it must name.
+    `relax` returns the simpler problem, or the problem itself where it lacks the feature that is dropped. `argument`
+    says why the optimum does not rise. `added_back` returns ticks that every schedule of the problem takes in addition
+    to those of the simpler problem: a bound of the simpler problem plus these ticks is a bound of the problem. `note`
+    returns a sentence for certificates of the simpler problem; it is empty where they read the same.
+
+    `drop` returns the task network without what the rewrite leaves out, which only relaxes (`TaskNetwork.drop`);
+    `argument` then covers whatever else the rewrite changes. `sharing` returns the devices that in the simpler problem
+    also have the memory of others; evidence about it must name them.
     """
 
     name: str
@@ -34,7 +37,7 @@ class Relaxation:
 
 
 class RelaxationStep(NamedTuple):
-    """A relaxation, and the problem `of` which it made a simpler one."""
+    """One relaxation, and the problem `of` to which it was applied."""
 
     relaxation: Relaxation
     of: Problem

@@ -118,10 +118,10 @@ def relaxed(problem: Problem, keeping: Collection[Relaxation] = ()) -> RelaxedPr
 
 
 def with_partners(problem: Problem, keeping: Collection[Relaxation] = ()) -> RelaxedProblem | None:
-    """Return the problem after all relaxations except those in `keeping`, with partners' memory in place of saved
-    activations.
+    """Return the problem after all relaxations except those in `keeping`, with the common memory of partners.
 
-    None where no device has the memory of others.
+    The relaxation `partners' memory` then takes the place of `saved activations`. None where no device uses the memory
+    of another one.
     """
     if all(stage.offload is None or stage.offload.to is None for stage in problem.stages):
         return None

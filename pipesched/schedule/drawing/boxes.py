@@ -18,10 +18,11 @@ SIDE_LANE = 0.45
 
 
 class Box(NamedTuple):
-    """One rectangle of a Gantt chart: from `start` to `end` in ticks, from `top` down to `bottom` in device rows.
+    """A rectangle of a Gantt chart: from `start` to `end` in ticks, from `top` down to `bottom` in device rows.
 
-    It is task number `part` of the pass `of`, or with `overlapped` a pass in a block. `name` is that of the task, empty
-    where the pass has no named tasks; `stream` is the stream of the `device` that it occupies.
+    It is task number `part` of the pass `of`; with `overlapped` it is all of that pass, as one half of a block. `name`
+    is the name of the task, empty where the pass has no named tasks. `stream` is the stream of `device` that the task
+    occupies. With `sends` the task sends the pass's tensor.
     """
 
     of: Pass
@@ -69,7 +70,7 @@ def _halves(timeline: Timeline, slot: tuple[Pass, ...], device: DeviceId, top: f
 
 
 def lanes(problem: Problem) -> dict[str, tuple[float, float]]:
-    """Return by stream the top and bottom of its lane in a device's row, from 0 to 1."""
+    """Return by stream the top and bottom of its lane in a device's row: shares of the row's height, from 0 to 1."""
     shares = {stream: SIDE_LANE if number else 1.0 for number, stream in enumerate(problem.streams)}
     unit = (1 - GAP) / sum(shares.values())
     lane_of, top = {}, GAP / 2

@@ -39,10 +39,10 @@ def hexadecimal(colour: RGB) -> str:
 
 
 def shade_names(problem: Problem) -> list[str]:
-    """Return the meaning of each shade: the directions of a placement with several chains, or the chunks of a device.
+    """Return the meaning of each shade: the chunk of a device or, with several chains, the direction.
 
-    For micro-batches of several pieces they are the pieces, or the pieces of each chunk; for a trunk with modules, the
-    trunk or its chunks, then the modules by name.
+    For micro-batches of several pieces, shades stand for pieces, or for pieces of each chunk; for a trunk with modules,
+    for the trunk or its chunks, and then for each module by name.
     """
     where, pieces = problem.placement, problem.chain_arcs.pieces
     most = max(shade_numbers(problem)) + 1
