@@ -27,13 +27,15 @@ ValueOf = Callable[[IntVar | NotBooleanVariable], int]
 
 @dataclass(frozen=True)
 class Parameters:
-    """Parameters of one CP-SAT call. If `deterministic` is set, CP-SAT's own units of work count instead of `seconds`.
+    """Parameters of one call of CP-SAT.
 
-    The call also ends at a relative gap of `gap`, or with `first_solution` at any solution. `clauses_only` is for
-    models with order literals: only clauses, learnt and propagated. Linear relaxation, presolve, probing, and sets of
-    literals that push a start take longer to find than the search needs to find the same (docs/engine.md).
-    `core_guided` is core-guided search: it assumes the least value, and learns from each conflict how much more is
-    needed.
+    If `deterministic` is given, the call is limited in CP-SAT's own units of work in place of `seconds`. It also ends
+    at a relative gap of `gap`, or with `first_solution` at any solution.
+
+    `clauses_only` is for models with order literals: CP-SAT then learns and propagates clauses and does nothing else.
+    Linear relaxation, presolve, probing, and sets of literals that push a start take longer than they save there
+    (docs/engine.md). `core_guided` is core-guided search: it assumes the least value, and learns from each conflict how
+    much more is needed.
     """
 
     seconds: float
@@ -49,9 +51,10 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Callbacks:
-    """Callbacks of CP-SAT: for every better solution (its values and its objective), and for every better bound.
+    """Functions that CP-SAT calls for every better solution (with its values and objective), and for every better
+    bound.
 
-    They are called on any of its threads. An error raised by one of them ends the call, and is raised again by it.
+    They are called on any of its threads. An error in one of them ends the call of CP-SAT, which then raises it.
     """
 
     on_solution: Callable[[ValueOf, float], None]
@@ -60,11 +63,11 @@ class Callbacks:
 
 @dataclass(frozen=True)
 class Answer:
-    """Result of a call: `value_of` reads a variable in the best solution, `work` is in CP-SAT's deterministic units.
+    """Result of a call of CP-SAT.
 
-    `complete`: the search finished, so that the solution is optimal, or there is none. `bound` is the proved lower
-    bound on the model's objective, an integer as that is. `has_solution`: there is one, so that `value_of` may be
-    called.
+    `has_solution`: a solution was found, so that `value_of` may be called, which returns a variable's value in the best
+    one. `complete`: the search finished, so that this solution is optimal, or none exists. `bound` is the proved lower
+    bound on the model's objective, an integer like the objective. `work` is in CP-SAT's deterministic units.
     """
 
     has_solution: bool

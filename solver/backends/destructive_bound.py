@@ -51,7 +51,7 @@ _PARAMS = DestructiveParams()
 class RefutedValue(NamedTuple):
     """A bound proved: no schedule is below `value` ticks, even if only `devices` obey no-overlap and memory limits.
 
-    The others run passes of one kind and stage in turn, and any others at once.
+    Other devices run the passes of one kind and stage one at a time, and any others at once.
     """
 
     value: Value
@@ -66,13 +66,13 @@ def destructive_bounds(
     stop: Event,
     every: bool = False,
 ) -> Iterator[RefutedValue | Schedule]:
-    """Yield increasing bounds, and a schedule where all devices together turn out to have one that is better.
+    """Yield increasing bounds, and a schedule where the model of all devices turns out to have a better one.
 
-    `known` gives the proved bound and the value to stay below, in ticks; the search ends when the two meet, when
-    stopped, or out of time. The last threshold may be a fraction of a tick: then times are in finer ticks, in which an
-    order that takes no longer has whole times. With `every`, all devices are used at once, whatever the number of
-    literals, and one threshold is tried for as long as there is time, for use after the exact model of all devices has
-    proved much already.
+    `known()` returns the proved bound and the value of the best schedule, both in ticks; the search ends when they
+    meet, at `stop`, or after `seconds`. The last threshold may be a fraction of a tick: times are then in finer ticks,
+    in which every order of that value has whole times. With `every` the model always has all devices, whatever the
+    number of literals, and one threshold is tried for all the time left: for use after the exact model has proved much
+    already.
     """
     yield from _Refuting(problem, limits, seconds, known, stop, every).found()
 

@@ -16,10 +16,10 @@ _POLL = 0.05  # seconds between looks at clock and stop
 
 
 def run_until(stop: Event, work: Callable[[], Result], interrupt: Callable[[], object]) -> Result:
-    """Return the result of `work`, run on a thread of its own, since Python handles signals on the main thread only.
+    """Return the result of `work`, run on a thread of its own, since Python handles signals on the main thread alone.
 
-    At the stop, and at the deadline of the current step, `interrupt` is called repeatedly until the work has ended,
-    since a call before the solver has begun would be lost. Errors of the work are raised.
+    Once `stop` is set, or the deadline of the current step is over, `interrupt` is called again and again until the
+    work has ended: a call before the solver has begun would be lost. An error of the work is raised here.
     """
     with ThreadPoolExecutor(max_workers=1) as pool:
         search = pool.submit(copy_context().run, work)

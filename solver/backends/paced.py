@@ -17,10 +17,10 @@ _POLL = 0.05  # seconds between looks at what may end a slice
 
 
 class Paced(Event):
-    """Stop event that runs `work(event)` on a thread of its own, slice by slice: a query of the event blocks between
-    slices.
+    """Stop event of `work(event)`, which runs on a thread of its own, slice by slice.
 
-    The query is true, so that the work ends, once `stop` is set or `close` was called. `ended`: the work has returned.
+    The work queries this event from time to time. Between slices such a query blocks until the next slice begins. Once
+    `stop` is set or `close` was called, the query returns True, so that the work ends. `ended`: the work has returned.
     """
 
     def __init__(self, stop: Event, work: Callable[[Event], object]) -> None:
@@ -33,10 +33,10 @@ class Paced(Event):
         self._thread = Thread(target=self._run, daemon=True)
 
     def run(self, over: Callable[[], bool], late: Callable[[], bool] = lambda: False) -> bool:
-        """Let the work run until it queries this event when `over()` is true, or until it has ended; its errors are
-        raised.
+        """Let the work run for one slice: until it queries this event while `over()` is True, or until it has ended.
 
-        True if the work is paused or has ended; False if it did not pause before `late()` or a stop.
+        Returns True if the work is paused or has ended, False if neither happened before `late()` was True or the
+        search was stopped. An error of the work is raised here.
         """
         self._over = over
         self._paused.clear()

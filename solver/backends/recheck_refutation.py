@@ -27,11 +27,11 @@ from solver.limits import Limits
 def recheck_refutation(
     problem: Problem, bound: Value, evidence: Refutation, limits: Limits, stop: Event
 ) -> bool | None:
-    """Return True if CP-SAT again finds no schedule below the bound (in ticks), None if it does not finish.
+    """Return True if CP-SAT finds once more that no schedule is below the bound (in ticks), None if it does not finish.
 
-    It searches the same model, built again, with presolve and linear relaxation (which the search for bounds leaves
-    out), and with another seed. False if it finds a schedule of the evidence's devices; raises `Disagreement` if these
-    are all devices, and `NotCoveredError` if there is no such model.
+    The model is built again, and searched with presolve and linear relaxation, which the search for bounds leaves out,
+    and with another seed. False if a schedule is found on the devices that the evidence names. Raises `Disagreement` if
+    these are all devices, and `NotCoveredError` if there is no such model.
     """
     problem = without_scale(problem)
     threshold = greatest_attainable_below(problem, bound)

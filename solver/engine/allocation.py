@@ -56,7 +56,8 @@ ALLOCATION = AllocationParams()
 
 @dataclass
 class SubsolverRun:
-    """A subsolver started in a search: its generator `work`, and `spent`, its share of the time limit so far."""
+    """A subsolver started in a search: its generator `work`, and the time `spent` on it so far, as a share of the time
+    limit."""
 
     search: Search
     subsolver: Subsolver
@@ -66,7 +67,10 @@ class SubsolverRun:
 
     @property
     def next_slice(self) -> float:
-        """Next slice as a share of the time limit: as long as all before it, longer if slices start from scratch."""
+        """Length of the next slice as a share of the time limit: as long as all slices before it together.
+
+        It is longer for a subsolver that starts each slice from scratch.
+        """
         return self.spent * (ALLOCATION.restart_growth if self.subsolver.restarts else 1)
 
 
@@ -89,8 +93,8 @@ class Arm:
     def worth(self) -> float:
         """Share of the gap that the next slice is expected to close per unit of time; infinite before the first slice.
 
-        It is the discounted mean of past slices or, if higher, an optimistic value that falls with `spent` and
-        `distance`.
+        It is the discounted mean over past slices, or an optimistic value if that is higher. The optimistic value falls
+        with `spent` and `distance`.
         """
         if not self.spent:
             return inf

@@ -25,9 +25,10 @@ ALWAYS = "load"
 @dataclass(frozen=True)
 @tunable
 class AnalyticBounds:
-    """Source of the analytic bounds: the load; others unless in `left_out` or late (`share` of the time limit).
+    """Source of the analytic bounds with which a search begins: the load bound, then all others.
 
-    With `load_only` the load alone is returned.
+    A bound whose name is in `left_out` is not computed, nor is one that would begin after `share` of the time limit.
+    With `load_only` the load bound is the only one.
     """
 
     share: float = tuned(0.2, "of the time limit", 0, 1)
@@ -35,11 +36,11 @@ class AnalyticBounds:
     left_out: frozenset[str] = frozenset()
 
     def certificates(self, problem: Problem, clock: Clock, stop: Event) -> tuple[list[Certificate], list[str]]:
-        """Return the certificates, strongest first, and notes on bounds that took too long or failed.
+        """Return the certificates, strongest first, and notes for the user on bounds that took too long or failed.
 
-        Bounds that fail with the same error, such as that of a relaxation which they share, have one note. No bound is
-        started after a stop. For an infeasible problem only the load is given: the other arguments count passes that
-        the memory would have to allow.
+        Bounds that fail with the same error, as by a relaxation that they share, have one note together. No bound is
+        started after `stop` is set. For an infeasible problem there is only the load bound: the others count passes
+        that the memory would have to allow.
         """
         none = why_infeasible(problem) is not None
         until = inf if clock.counts_work else clock.share(self.share)

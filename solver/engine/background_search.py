@@ -31,7 +31,7 @@ class BackgroundLocalSearch:
             self._running = pool, pool.submit(self._improve)
 
     def pause(self) -> None:
-        """Pause the search and wait until it has stopped; an error that it met becomes a note."""
+        """Pause the search and wait until it has stopped; an error in it becomes a note for the user."""
         if self._running is None:
             return
         pool, found = self._running

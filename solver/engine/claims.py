@@ -1,4 +1,5 @@
-"""Publication of bounds with evidence: they are found slice by slice, and become lower bounds once they are checked."""
+"""Publication of bounds with evidence: a bound found in a slice becomes the lower bound once its evidence is
+checked."""
 
 from __future__ import annotations
 
@@ -46,10 +47,11 @@ Bounds = Callable[[Event, int], Iterator[Certificate]]
 
 
 def claimed(search: Search, bounds: Bounds) -> Work:
-    """Generator of a subsolver for bounds: each slice publishes those found in it, once their evidence is checked.
+    """Generator of a bound's subsolver: after each slice it publishes the bounds found in the slice, once they are
+    checked.
 
-    A slice continues the previous one; under a deterministic limit it restarts with more work. `bounds` gets a stop
-    event and a limit on the number of labels of diagrams.
+    `bounds(stop, labels)` yields certificates until the event `stop` is set or so many labels of diagrams were
+    expanded. Slices continue one run of it; under a deterministic limit each slice starts it again with more labels.
     """
     while search.clock.counts_work:
         slice_ = yield
@@ -73,8 +75,8 @@ def claim_found(search: Search, bounds: Iterator[Certificate]) -> None:
 class UncheckedBounds:
     """Certificates that a subsolver found but that are not yet checked and published.
 
-    Those whose check never fits into the time left are dropped with the search. The time of a check is predicted from
-    the time that finding the bound took, and from the check before it.
+    The time of a check is predicted from the time that it took to find the bound, and from the check before.
+    Certificates whose check never fits into the time left are lost at the end of the search.
     """
 
     def __init__(self, search: Search) -> None:
@@ -91,9 +93,10 @@ class UncheckedBounds:
                 return
 
     def claim(self) -> None:
-        """Check and publish certificates up to the strongest whose check is predicted to end within the time left.
+        """Check and publish the strongest certificate whose check should fit into the time left, and those weaker than
+        it.
 
-        This repeats while further ones fit; the others are kept for the next call.
+        This repeats as long as further certificates fit. All others are kept for the next call.
         """
         search = self._search
         while fitting := [one for one in self._bounds if self._times * one.seconds <= search.clock.allowed()]:
@@ -108,10 +111,11 @@ class UncheckedBounds:
 
 
 def claim(search: Search, found: Sequence[Certificate]) -> None:
-    """Publish the certificates `found`, after checking the evidence of the strongest if it is above the lower bound.
+    """Check the strongest of the certificates `found` from its evidence, if it is above the lower bound; then publish
+    all.
 
-    A strongest one that fails the check is dropped with its kind. The check may end a little after the time limit; if
-    it does not end by then, none is published.
+    If the check fails, all certificates of that one's kind are dropped. The check may end a little after the time
+    limit; if it does not end by then, nothing is published.
     """
     incumbent, strongest = search.incumbent, max(found, key=lambda one: one.value_ticks)
     finding = None

@@ -38,9 +38,10 @@ class Clock:
         return max(0.0, min(self.share(share), self._limit - self.seconds))
 
     def allowed(self, share: float = 1.0) -> float:
-        """Return the seconds left of a `share` (0 to 1) of the time limit; infinity where work is counted instead.
+        """Return the seconds left of the first `share` (0 to 1) of the time limit; infinity under a deterministic
+        limit.
 
-        Under such a deterministic limit work must not depend on the clock.
+        Under such a limit work is counted, and must not depend on the clock.
         """
         return inf if self.counts_work else self.left(share)
 

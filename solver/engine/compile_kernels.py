@@ -82,9 +82,9 @@ def compile_lists() -> None:
 def compile_bounds(
     bounds: Callable[[Problem, Event], Iterable[Certificate]], given: Mapping[str, object] = _PROBLEM
 ) -> None:
-    """Compute `bounds` of a small problem and check their evidence, which compiles the kernels that both call.
+    """Compute and check the bounds `bounds(problem, stop)` of a small problem, which compiles the kernels of both.
 
-    `given` has the keys of a problem file, to which a memory capacity is added.
+    `given` has the keys of the problem's file; a memory capacity is added to them.
     """
     problem = problem_from({**given, "memory": {"capacity": 2}})
     for certificate in bounds(problem, Event()):

@@ -11,7 +11,7 @@ from solver.engine.slices import Slice
 def falling_temperatures(search: Search, slice_: Slice, tries: int, first: float) -> Iterator[float]:
     """Yield a temperature for each try of simulated annealing, falling linearly from `first` to 0 over the slice.
 
-    Where work is counted they fall over `tries` tries instead. Ends early when the search is done.
+    Where work is counted, it falls over `tries` tries instead. The iterator ends early when the search is done.
     """
     whole, tried = slice_.left(), 0
     while not search.done():

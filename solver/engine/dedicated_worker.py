@@ -8,11 +8,11 @@ from solver.engine.search import DedicatedSubsolver, Search, Subsolver
 
 
 class DedicatedWorker:
-    """A thread of its own for one subsolver of the engine, the dedicated one; the others have one core less until it
-    ends.
+    """A thread for one subsolver of the engine, the dedicated one, which keeps one core until it ends.
 
-    `begin` starts it, `wait` waits until it has ended, `close` ends the search first. There is none (`subsolver` is
-    None) with one core, nor under a deterministic limit, since its results depend on when others find what.
+    `begin` starts it, `wait` waits until it has ended, and `close` first ends the search. With a single core, or under
+    a deterministic limit, `subsolver` is None and there is no thread: the times at which two threads find results vary
+    from run to run.
     """
 
     def __init__(self, search: Search) -> None:
@@ -33,7 +33,7 @@ class DedicatedWorker:
         self._running = pool, pool.submit(self._run, self.subsolver)
 
     def wait(self) -> None:
-        """Wait until the subsolver has ended or the search is over; an error that it met becomes a note."""
+        """Wait until the subsolver has ended or the search is over; an error in it becomes a note for the user."""
         if self._running is not None:
             pool, found = self._running
             with pool, self._search.incumbent.defects_noted(self.subsolver.name if self.subsolver else None):

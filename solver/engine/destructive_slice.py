@@ -12,9 +12,9 @@ from solver.engine.slices import Slice
 def refute(search: Search, slice_: Slice, by: str | None = None) -> bool:
     """Ask CP-SAT for schedules up to thresholds between lower bound and incumbent, until the slice is over.
 
-    A refuted threshold is claimed as lower bound, a schedule found is offered, under the name `by` (default: the
-    current subsolver). Returns False if nothing was left to try before the end of the slice; True always where work is
-    counted.
+    A refuted threshold becomes the lower bound, a schedule found is offered. `by` is the name of the finder in reports,
+    by default that of the current subsolver. Returns False if nothing was left to try before the end of the slice;
+    where work is counted always True.
     """
 
     def open_() -> tuple[Value, Value]:
@@ -43,9 +43,9 @@ def refute(search: Search, slice_: Slice, by: str | None = None) -> bool:
 
 
 def fraction_left(search: Search) -> bool:
-    """True if the incumbent's value is less than one tick above the lower bound.
+    """True if the incumbent's value is less than one tick above the lower bound; False also without an incumbent.
 
-    Only the exact model of all devices, in fractions of a tick, can close such a gap. False without an incumbent.
+    Only the exact model of all devices, in fractions of a tick, can close such a gap.
     """
     state = search.incumbent.state
     return state.value is not None and state.value - state.lower_bound < 1

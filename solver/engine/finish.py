@@ -71,10 +71,10 @@ def finished(search: Search) -> Solution:
 
 
 def complete_table(search: Search) -> None:
-    """Simulate the published schedules that the search has not tried, those that are themselves searches last.
+    """Simulate the published schedules that the search has not tried yet; those that search for themselves run last.
 
-    The results are appended to `search.candidates`, and fitting schedules are offered; a note counts those without
-    time.
+    The results are appended to `search.candidates`, and schedules that fit the memory are offered. A note says how many
+    were left out for lack of time.
     """
     tried = {one.name for one in search.candidates}
     clock, limit = search.clock, search.limits.seconds
@@ -119,12 +119,14 @@ def _compared(search: Search, heuristic: Heuristic, until: float) -> Candidate |
 
 
 def refined(solution: Solution, search: Search) -> Solution:
-    """Return a solution of the same value with less memory or, on no more memory, with more slack.
+    """Return a solution of the same value with less memory or, with no more memory, with more slack.
 
-    Slack is measured by the mean value under random durations. First the least memory among the solution's and the
-    published schedules of its value is taken, if there is time to simulate those again; then, if time remains, random
-    walks go through other schedules of the same value. The walks are short and give the same result whenever they run
-    to their end. A solution without a schedule, or of an objective that repeats, is returned unchanged.
+    Slack is measured by the mean value under random durations. First the schedule of least memory is taken, of the
+    solution's and of the published ones with the same value, if there is time to simulate those again. In the time that
+    remains, random walks go through other schedules of the same value. The walks are short, and give the same result in
+    every run in which they reach their end.
+
+    A solution without a schedule, or of an objective that repeats, is returned unchanged.
     """
     if solution.timeline is None or solution.problem.objective.repeats:
         return solution

@@ -24,7 +24,7 @@ def improving_model(search: Search, literals: bool = True) -> ExactModel:
 
 
 def take(search: Search, timeline: Timeline | None, bound: Value, by: str | None = None) -> None:
-    """Offer CP-SAT's schedule (None: it found none) and claim its bound in ticks (0: none).
+    """Offer the schedule that CP-SAT found (None: none) and claim the bound that it proved, in ticks (0: none).
 
     `by` is the name of a subsolver that runs in the background; None for the current subsolver.
     """
@@ -37,8 +37,9 @@ def take(search: Search, timeline: Timeline | None, bound: Value, by: str | None
 
 
 def most_literals(problem: Problem, literals: bool = True) -> int:
-    """Return the most order literals that an exact model may have, or -1 for a model of intervals without literals.
+    """Return the most order literals that an exact model may have, or -1 for a model of intervals without order
+    literals.
 
-    It is -1 for job shops, where memory limits no order, and without `literals`.
+    It is -1 where `literals` is False, and for job shops, in which no order follows from limited memory.
     """
     return -1 if is_job_shop(problem) or not literals else MOST_LITERALS

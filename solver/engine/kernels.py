@@ -67,9 +67,10 @@ class Kernels:
         return cache_folder(self.functions[0]) / f"{self.name}-{fingerprint(self.functions)[:16]}.compiled"
 
     def begin(self, most: int = 1) -> None:
-        """Start a process that compiles the kernels, once, unless they are compiled or `most` processes are compiling.
+        """Start a process that compiles the kernels, unless they are compiled or being compiled.
 
-        Where no process can be started, the first call of a kernel compiles it.
+        Nothing is started while `most` processes compile other kernels. Where no process can be started, the first call
+        of a kernel compiles it.
         """
         if self._ready or self._compiler is not None:
             return
@@ -94,8 +95,8 @@ class Kernels:
     def wait(self, over: Callable[[], bool], most: int = 1) -> bool:
         """Wait until calls compile nothing, starting the compilation if needed; False if `over()` is True before.
 
-        True also if no process can compile or the process failed: then the first call compiles. The compilation starts
-        when fewer than `most` processes compile other kernels.
+        True also if no process can compile or the process failed: then the first call of a kernel compiles it. The
+        compilation starts when fewer than `most` processes compile other kernels.
         """
         self.begin(most)
         while not self._ready:

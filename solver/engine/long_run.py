@@ -23,7 +23,7 @@ _ENGINE = replace(SCHEDULES_ONLY, subsolvers=(TunedListSchedules(), BeamSchedule
 
 
 def search_long_run(problem: Problem, limits: Limits, stop: Event) -> list[Schedule]:
-    """Search for the least makespan; return each schedule that was the best so far, in the order of discovery."""
+    """Search for the least makespan; return every schedule that was the best so far, in the order found."""
     found = list[Timeline]()
 
     def keep(_: Progress) -> None:

@@ -28,9 +28,9 @@ from solver.tasks.dispatch import expanded
 class Relaxed:
     """Search of the relaxed problem `poorer`, whose results are passed to the search of the `whole` problem.
 
-    An order of plain passes gives a start of the whole problem if there are no gathers and reductions, arcs between
-    chains, or activation modes. Where tasks are stages (`decomposition`, None if passes are plain), only bounds carry
-    over.
+    An order of plain passes becomes a starting order of the whole problem, unless that has gathers and reductions, arcs
+    between chains, or activation modes. If the stages of the relaxed problem are tasks of the whole one, only bounds
+    are passed on; `decomposition` says which stage is which task, and is None otherwise.
     """
 
     def __init__(
@@ -47,15 +47,16 @@ class Relaxed:
         self.take_over()
 
     def take_over(self) -> None:
-        """Where tasks are stages, offer the whole problem's best schedule as one of the relaxed problem."""
+        """Offer the whole problem's best schedule as a schedule of the relaxed problem, if the latter's stages are
+        tasks."""
         known, search = self._whole.incumbent.timeline, self.search
         if self._decomposition is not None and known is not None and self._is_new(known):
             search.start_from(self._decomposition.order(known))
 
     def pass_on(self) -> None:
-        """Pass defects, bounds and schedules found since the last call on to the search of the whole problem.
+        """Pass on to the search of the whole problem the defects, bounds and schedules found since the last call.
 
-        No schedules where tasks are stages or there are activation modes.
+        Schedules are not passed on where stages of the relaxed problem are tasks, or there are activation modes.
         """
         incumbent, whole, problem = self.search.incumbent, self._whole, self._whole.problem
         whole.incumbent.note_defects_of(incumbent)

@@ -74,17 +74,18 @@ class Subsolver(Protocol):
 
     @property
     def parallel(self) -> bool:
-        """True if it uses all workers; otherwise background local search runs on the remaining ones."""
+        """True if the subsolver uses all workers; otherwise local search runs on the others in the background."""
 
     @property
     def restarts(self) -> bool:
-        """True if each slice starts from scratch, so that one long slice does more than several short ones."""
+        """True if each slice starts from scratch, so that one long slice achieves more than several short ones."""
 
     def serves(self, search: Search, /) -> bool:
         """True if the subsolver supports the problem, however useful it may be there."""
 
     def kernels(self, search: Search, /) -> Kernels | None:
-        """Return the compiled code that it calls (None: none); it gets no slice before that is compiled."""
+        """Return the compiled code that the subsolver calls (None: none). It gets no slice before that code is
+        compiled."""
 
     def work(self, search: Search, /) -> Work:
         """Return a generator that gets slice after slice and offers schedules, or claims bounds, within each."""
@@ -106,7 +107,7 @@ class RoundRobin:
 
 
 def members_of(one: Subsolver | RoundRobin) -> tuple[Subsolver, ...]:
-    """Return the subsolvers of a group; for a single subsolver, itself alone."""
+    """Return the subsolvers of a group in their order, or a single subsolver as the only one."""
     return one.members if isinstance(one, RoundRobin) else (one,)
 
 
@@ -149,9 +150,9 @@ class Engine:
 class Search:
     """Context of subsolvers: problem, limits, clock, incumbent, and the schedules from which local search starts.
 
-    `report` gets every improvement, `stop` ends the search from outside, and `over` is a further condition that does.
-    `chains` is given if the problem is the form, with a chain for each factor, of one with unequal micro-batches. A
-    search `within` another one uses its clock and has its workers, without those dedicated to a subsolver of it.
+    `report` is called with every improvement. The event `stop` ends the search from outside, and so does `over()` once
+    it is True. `chains` is given if the problem stands for one with unequal micro-batches, with a chain for each
+    factor. A search `within` another one uses its clock, and its workers except those dedicated to one subsolver.
     """
 
     def __init__(
@@ -207,9 +208,9 @@ class Search:
 
     @property
     def limits(self) -> Limits:
-        """Limits of the solve, which are not the user's: `workers` is without those dedicated to one subsolver now.
+        """Limits of the solve, in which `workers` is the number left over by dedicated subsolvers at this moment.
 
-        So they are to be read at each slice, not kept.
+        So they must be read again at each slice.
         """
         unchanged = self._within is None and not self.cores_taken
         return self._limits if unchanged else replace(self._limits, workers=self.workers)
@@ -277,7 +278,8 @@ class Search:
         return close or met or missed or self._stop.is_set() or self._over()
 
     def offer_order(self, schedule: Schedule, by: str | None = None) -> Timeline | None:
-        """Offer a schedule with its best times; return its timeline if as good as the incumbent, else None.
+        """Offer a schedule with its best times; return its timeline if that is as good as the incumbent or better, else
+        None.
 
         `by` is the name of the finder in reports, by default the current phase.
         """
@@ -319,7 +321,8 @@ class Search:
         return self.orders.run(limits.seconds, offer)
 
     def starts(self) -> list[Timeline]:
-        """Return the best schedules kept as starts of local search, best first, at most `SEARCH.starts` of them."""
+        """Return the schedules from which local search starts: the best ones kept, best first, at most `SEARCH.starts`
+        of them."""
         return [self._starts[value] for value in sorted(self._starts)[: SEARCH.starts]]
 
     def prove_infeasible(self, reason: str) -> None:

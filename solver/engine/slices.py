@@ -14,9 +14,10 @@ from solver.limits import Limits
 
 @dataclass(frozen=True)
 class Slice:
-    """Slice of `seconds` from `began` on, both on the search's clock.
+    """Slice of a search's time: `seconds` long, from `began` on, both in seconds of the search's clock.
 
-    Under a deterministic limit it is a slice of `units` of counted work (about a second each); None otherwise.
+    Under a deterministic limit it is instead an amount of counted work, `units` of about a second each; otherwise
+    `units` is None.
     """
 
     clock: Clock
@@ -34,7 +35,8 @@ class Slice:
         return self.left() <= 0
 
     def counted(self, each: float) -> int | None:
-        """Return how many steps the slice may take, at `each` per unit of counted work; None if seconds count."""
+        """Return how many steps the slice may take if each unit of counted work is worth `each` steps; None if seconds
+        count."""
         return None if self.units is None else max(1, int(self.units * each))
 
     def share(self, limits: Limits) -> float:
@@ -42,7 +44,8 @@ class Slice:
         return self.seconds / limits.seconds if self.units is None else self.units / (limits.deterministic or inf)
 
     def limits(self, limits: Limits) -> Limits:
-        """Return `limits` with this slice's seconds left, or counted work, for a search that runs within it."""
+        """Return `limits` with the seconds, or the counted work, left of this slice, for a search that runs within
+        it."""
         if self.units is not None:
             return replace(limits, deterministic=self.units)
         return replace(limits, seconds=self.left())
@@ -54,10 +57,11 @@ Work = Generator[None, Slice, None]
 
 
 def in_slices(stop: Event, work: Callable[[Event], object], take: Callable[[], None], share: float = 1.0) -> Work:
-    """Run `work(stop)` in a thread slice by slice: after a slice it is suspended within its next query of `stop`.
+    """Generator that runs `work(stop)` in a thread, slice by slice: after each slice the thread sleeps in a query of
+    `stop`.
 
-    `take` is called after each slice to collect results. A slice has at most `share` of the time left. Not for counted
-    work.
+    `take()` is called after each slice to collect results. A slice gets at most `share` of the time left. Not for
+    counted work.
     """
     paced = Paced(stop, work)
     try:

@@ -26,10 +26,10 @@ from solver.tasks.memory_decisions import rules, with_decisions
 @dataclass(frozen=True)
 @tunable
 class TaskSchedules:
-    """First schedules at task level: from published orders of passes, then from list schedules of passes.
+    """First schedules task by task: from published orders of passes, then from list schedules of passes.
 
-    The very first has one micro-batch after the other, which fits most often. Problems with more than `most_passes`
-    passes are skipped where a schedule is known, since each schedule takes seconds.
+    The very first runs one micro-batch after the other, which fits most often. Where some schedule is known already,
+    problems with more than `most_passes` passes are skipped, since each schedule takes seconds.
     """
 
     most_passes: int = tuned(5_000, "passes, beyond which each schedule takes seconds", 100, 10**6)

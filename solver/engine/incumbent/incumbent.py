@@ -29,10 +29,12 @@ Report = Callable[[Progress], None]
 class Incumbent:
     """Keep the best valid schedule and the best bound of a search; refuse what cannot be right.
 
-    An invalid schedule, or a bound above a schedule's value, is a defect of this program: it is left out, a wrong bound
-    with all bounds of its kind, and a note informs the user. The state is one immutable record, replaced in a single
-    assignment, since threads read it at any moment. `certificates` are those known at the start, strongest first;
-    `report` is called at each improvement, and `phase` is the name of the current step in those reports.
+    An invalid schedule, or a bound above the value of a schedule, is a defect of this program: it is left out, in the
+    case of a bound with all bounds of its kind, and a note informs the user. `state` is one immutable record, replaced
+    in a single assignment, since threads read it at any moment.
+
+    `certificates` are the bounds known at the start, strongest first. `report` is called with the state at each
+    improvement; `phase` is the name of the current step in these reports.
     """
 
     def __init__(self, problem: Problem, certificates: Sequence[Certificate], clock: Clock, report: Report) -> None:
@@ -77,10 +79,10 @@ class Incumbent:
             self.note(text)
 
     def offer(self, timeline: Timeline, by: str | None = None) -> Value:
-        """Keep a timeline if it is better than the best and valid; return its value in ticks of the problem.
+        """Keep a timeline if it is valid and better than the best; return its value in ticks of the problem.
 
-        If its value is below the lower bound, the kinds of bounds above it are dropped as wrong. `by` is the name of
-        the finder in reports, by default the current phase.
+        If its value is below the lower bound, each bound above the value is wrong, and all bounds of these kinds are
+        dropped. `by` is the name of the finder in reports, by default the current phase.
         """
         value = value_of(self._problem, timeline)
         if self.value is not None and value >= self.value:
@@ -97,9 +99,9 @@ class Incumbent:
         self._replace(lambda state: state.with_argument(certificate))
 
     def claim(self, bound: Value, devices: Sequence[DeviceId] | None = None, by: str | None = None) -> None:
-        """Make a bound proved by CP-SAT, in ticks, the certificate if it is above the current lower bound.
+        """Record a bound proved by CP-SAT, in ticks, as the certificate if it is above the lower bound.
 
-        `devices` are those whose constraints the proof needs; None: all. `by` is the name of the finder in reports, by
+        `devices` are those whose constraints the proof uses; None: all. `by` is the name of the finder in reports, by
         default the current phase.
         """
         if bound <= self.lower_bound:
@@ -120,7 +122,8 @@ class Incumbent:
         self._replace(lambda state: state.with_certificate(certificate), by=by)
 
     def check_bound(self) -> None:
-        """Check the current certificate from its evidence; while refused, note the defect and check the next one."""
+        """Check the current certificate from its evidence; if it is refused, note the defect and check the next
+        strongest one."""
         while (certificate := self._state.certificate) not in (self._checked, OF_BARE_TIME):
             try:
                 finding = check_bound(self._problem, certificate)
@@ -148,7 +151,8 @@ class Incumbent:
 
     @contextmanager
     def defects_noted(self, subsolver: str | None = None) -> Iterator[None]:
-        """Context that turns an error into a note on the named subsolver (by default the phase); the search goes on."""
+        """Context in which an error becomes a note that names `subsolver` (by default the current phase); the search
+        goes on."""
         try:
             yield
         except Exception as error:

@@ -16,10 +16,10 @@ Start = Schedule | Timeline | Solution
 
 
 def start_timelines(problem: Problem, start: Start) -> list[Timeline]:
-    """Return timelines from an earlier result: its order with best times here, and with its own starts.
+    """Return timelines made of the result of an earlier search: its order with the best times, and its original starts.
 
-    The latter is left out where its times are not valid here, as the start may be of a problem with other durations or
-    memory. Raises `BadInput` if there is no schedule in it or the order does not fit this problem.
+    The original starts are left out where they are not valid for this problem, since the earlier problem may have had
+    other durations or memory. Raises `BadInput` if the result has no schedule, or its order does not fit this problem.
     """
     known = start.timeline if isinstance(start, Solution) else start
     if known is None:

@@ -37,9 +37,9 @@ class State:
         return self.certificate.value_ticks
 
     def with_timeline(self, timeline: Timeline, value: Value) -> State:
-        """Return the state with a valid timeline of this value in ticks, if better; bounds above it are dropped.
+        """Return the state with a valid timeline of this value in ticks, if it is better than the best.
 
-        With such a bound all of its kind are dropped, and a note is added.
+        Bounds above the value are wrong: all certificates of these kinds are dropped, and a note is added.
         """
         if self.value is not None and value >= self.value:
             return self

@@ -1,4 +1,5 @@
-"""Search with unequal micro-batches as one with a chain for each factor: its reports and results as of the original."""
+"""Conversion of reports and results from a search with a chain for each factor to the problem of unequal
+micro-batches."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from solver.engine.incumbent.incumbent import Report
 
 
 def report_of(chains: MicrobatchChains, report: Report) -> Report:
-    """Return a report function of the search on chains that gives `report` timelines of the original problem."""
+    """Return a report function for the search on chains, which calls `report` with timelines of the original
+    problem."""
 
     def tell(moment: Progress) -> None:
         known = moment.timeline
@@ -27,7 +29,7 @@ def report_of(chains: MicrobatchChains, report: Report) -> Report:
 
 
 def solution_of(chains: MicrobatchChains, found: Solution) -> Solution:
-    """Return a solution of the problem with a chain for each factor as one of the original problem.
+    """Convert a solution of the problem with a chain for each factor to one of the problem of unequal micro-batches.
 
     Raises `Disagreement` if its schedule is not valid there.
     """

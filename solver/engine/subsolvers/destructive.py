@@ -12,7 +12,7 @@ from solver.engine.slices import Work
 
 @dataclass(frozen=True)
 class DestructiveBounds:
-    """Refute increasing thresholds by CP-SAT; a schedule found by the model of all devices is offered."""
+    """Refute thresholds, one above the other, by CP-SAT; schedules found by the model of all devices are offered."""
 
     name: str = "destructive bounds"
     parallel: bool = False

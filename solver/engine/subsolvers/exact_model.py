@@ -37,7 +37,7 @@ class ExactModel:
     restarts: bool = True
 
     def serves(self, search: Search) -> bool:
-        """True if there is time to build the model, and activation modes if micro-batches are kept in order."""
+        """True if there is time to build the model; with `in_order` only for problems with activation modes."""
         return not search.takes_long_to_state and (not self.in_order or search.problem.network.has_activation_modes)
 
     def kernels(self, _: Search) -> Kernels | None:

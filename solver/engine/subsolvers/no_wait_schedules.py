@@ -29,11 +29,12 @@ class _Width(NamedTuple):
 @dataclass(frozen=True)
 @tunable
 class NoWaitSchedules:
-    """Beam searches of growing width over the starts of micro-batches, with split backwards and with fused ones.
+    """Beam searches of growing width over the starts of micro-batches, for schedules without waits.
 
-    Each is also searched with equal times, without transfers, and both, since hardly any start fits else; the orders
-    then run with the real times, and with waits. The next width continues half of these. A search that kept all of its
-    nodes is the last of its kind. Where work is counted, a slice has as many widths as its work, and one at least.
+    Searches differ in whether backwards are split or fused. Since hardly any start fits with the real times, each
+    search also runs with equal times, without transfers, and with both changes; the orders found then run with the real
+    times, and with waits. The next width continues the better half of the searches, and none that kept all of its
+    nodes. Where work is counted, a slice has as many widths as its work allows, at least one.
     """
 
     width: int = tuned(10, "nodes of a layer at first", 1, 10_000)

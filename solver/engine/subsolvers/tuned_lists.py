@@ -63,9 +63,9 @@ class TunedListSchedules:
 class RulesOfShorter:
     """Construction heuristic for very long problems: list schedules by rules tuned on fewer micro-batches.
 
-    The shorter problem has a few micro-batches per device, or as many more as `short_passes` allow. Tuning takes
-    `share` of the time, and up to twice that while its last third brings gains; where work is counted, a fixed number
-    of runs.
+    The shorter problem has a few micro-batches for each device, or more, up to `short_passes` passes. Tuning takes
+    `share` of the time, and up to twice as much while its last third still brings gains. Where work is counted, it
+    takes a fixed number of runs.
     """
 
     counted_runs: int = tuned(200, "runs, where work is counted", 1, 10_000)

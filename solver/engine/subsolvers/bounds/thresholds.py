@@ -18,7 +18,10 @@ from solver.engine.search import Search
 
 @dataclass(frozen=True)
 class ThresholdsOnDevices(DiagramBounds):
-    """Refute thresholds between bound and incumbent by diagrams of evenly spaced devices of a chain."""
+    """Refute thresholds between lower bound and incumbent by diagrams of all stages on some devices of one chain.
+
+    The devices are evenly spaced along the chain.
+    """
 
     name: str = "diagrams below a value"
 
@@ -28,11 +31,11 @@ class ThresholdsOnDevices(DiagramBounds):
 
 @dataclass(frozen=True)
 class ThresholdsOnStages(DiagramBounds):
-    """Refute thresholds by diagrams of all stages of one device and those other stages that raise the bound most.
+    """Refute thresholds by diagrams of all stages of one device and the other stages that raise the bound most.
 
-    For problems with several stages on a device. A diagram that proved the current lower bound, by any subsolver, gives
-    completion bounds for diagrams of more stages, which are tried first; then follow the devices, each once. `work` of
-    `bounds` limits the labels of each of these searches, not of all together.
+    It is for problems with several stages on a device. If a diagram of any subsolver proved the current lower bound,
+    diagrams of its stages and further ones are tried first, with completion bounds from it; then each device is tried
+    once. `work` of `bounds` limits the labels of each of these searches, not of all together.
     """
 
     name: str = "diagrams of some stages"
