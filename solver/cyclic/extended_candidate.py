@@ -47,11 +47,10 @@ _PARAMS = ExtensionParams()
 
 
 def extended_candidate(problem: Problem, heuristic: Heuristic) -> Candidate | None:
-    """Return the candidate of a published schedule, without a timeline, computed from its schedule of fewer
-    micro-batches.
+    """Return the result of a published schedule, without a timeline, computed from its schedule of fewer micro-batches.
 
-    None if the figures are not known to be exact, or if the schedule of fewer micro-batches is not much shorter. If the
-    schedule does not apply to the shorter problem, the result is the candidate of the problem itself, mostly a refusal.
+    None if the figures are not known to be exact, or if the shorter schedule is not much shorter. If the schedule does
+    not apply to the shorter problem, the result is that on the problem itself, mostly a refusal.
     """
     short = shortened(problem) if _covers(problem) else None
     if short is None:

@@ -109,11 +109,11 @@ def _readings(timeline: Timeline, graph: BlockGraph) -> Iterator[tuple[Pattern, 
 
 
 def is_order_of(pattern: Pattern, timeline: Timeline, middle: int) -> bool:
-    """Return True if every device runs forwards and gradients in the pattern's cyclic order for one period.
+    """Return True if every device runs its forwards and gradients in the pattern's cyclic order for one period.
 
-    The comparison runs from one forward of the pattern to the same forward of the next period, with the pattern's
-    offsets of micro-batches. The pattern's first micro-batch is number `middle` on each chain, counted from the chain's
-    first.
+    The comparison begins at a forward of the pattern and ends at the same forward of the next period, with the
+    pattern's offsets of micro-batches. `middle` is the micro-batch that stands for the pattern's first one, counted
+    from the first of each chain.
     """
     graph, problem = pattern.graph, timeline.problem
     roles = {block: task for task, block in graph.of_task.items() if task.kind is not W}
@@ -199,10 +199,10 @@ def pattern_of(
     fused: Collection[Copy] = (),
     overlapped: Collection[tuple[Copy, Copy]] = (),
 ) -> Pattern:
-    """Return the pattern with the order that the starts, repeated every `length` ticks, give on every device.
+    """Return the pattern with the order on every device that these starts give, if they repeat every `length` ticks.
 
-    `copies` micro-batches are repeated, `fused` are the full backwards. A forward and a backward in `overlapped` that
-    do not start together in every repetition run one after the other.
+    `copies` micro-batches are repeated; `fused` are the full backwards. A forward and a backward in `overlapped` run
+    one after the other if they do not start together in every repetition.
     """
     together = {(f, b) for f, b in overlapped if (starts[f] - starts[b]) % length == 0}
     forward_of = {backward: forward for forward, backward in together}

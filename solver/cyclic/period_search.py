@@ -36,10 +36,9 @@ _PARAMS = PeriodSearchParams()
 
 
 class Verdict(Enum):
-    """CP-SAT's answer about one length of the period.
+    """CP-SAT's answer to the question if some pattern of so many copies repeats within a given length.
 
-    `FOUND`: a pattern of so many copies is as short. `NONE`: it proved that none is. `OPEN`: a limit was reached
-    before.
+    `FOUND`: yes. `NONE`: proved that none does. `OPEN`: a limit was reached first.
     """
 
     FOUND = "found"
@@ -75,10 +74,10 @@ def best_pattern(
     stop: Event | None = None,
     on_progress: Callable[[Pattern], None] = lambda _: None,
 ) -> PeriodSolution:
-    """Return the pattern of least period found within the limits by CP-SAT; no pattern if none found fits the memory.
+    """Return the pattern of least period that CP-SAT finds within the limits; no pattern if none found fits the memory.
 
-    `bound` is a proved lower bound in ticks per micro-batch, and `known` are patterns to start from, in addition to
-    that in which micro-batches run one after the other. `on_progress` gets every better pattern.
+    `bound` is a proved lower bound in ticks per micro-batch. The search starts from the patterns in `known`, and from
+    the one in which micro-batches run one after the other. `on_progress` is called with every better pattern.
     """
     search = _Search(graph, bound, limits, stop or Event(), on_progress)
     for pattern in (sequential_pattern(graph), *known):

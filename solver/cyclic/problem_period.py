@@ -313,11 +313,11 @@ def _slots(pattern: Pattern, problem: Problem, first: int, device: int) -> Itera
 
 
 def best_unrolled(pattern: Pattern, problem: Problem, latest: float = inf) -> Timeline:
-    """Return the unrolled pattern of least value, with its times, over all of its micro-batches that could be the
-    first.
+    """Return the pattern unrolled over the problem's micro-batches, with its times, and begun where its value is the
+    least.
 
-    For the objective period, which does not depend on warm-up and cool-down, the one of least makespan. After `latest`
-    (`time.monotonic`) no more of them are tried.
+    Each of the pattern's micro-batches is tried as the first. For the objective period, which does not depend on
+    warm-up and cool-down, the makespan decides. After `latest` (a time of `time.monotonic`) no more of them are tried.
     """
     timelines = list[Timeline]()
     for first in range(pattern.copies):

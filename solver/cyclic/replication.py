@@ -41,11 +41,11 @@ _PARAMS = ReplicationParams()
 
 
 class Cut(NamedTuple):
-    """A moment of a schedule: on each chain `through` micro-batches have begun all their passes, and some of later
-    ones.
+    """A moment of a schedule, by the passes that have begun on each chain.
 
-    `begun` says which passes of the later ones, as the bytes of an array of booleans by type of pass and by micro-batch
-    counted from `through`; `places[d]` is the number of slots that device d has begun.
+    All passes of the first `through` micro-batches have begun, and some of later ones. `begun` says which of the
+    latter, as the bytes of a Boolean array by type of pass and micro-batch, counted from `through`. `places[d]` is the
+    number of slots that device d has begun.
     """
 
     through: int
@@ -86,7 +86,7 @@ class ExtendableSchedule(NamedTuple):
 class Repeated(NamedTuple):
     """A schedule with a repeated part, and the round of that part for each row of the schedule's columns.
 
-    Rounds count from 0; rows that run before the first have -1, rows that run after the last have the number of rounds.
+    Rounds count from 0. Rows before the first round have -1, rows after the last one the number of rounds.
     """
 
     schedule: Schedule
@@ -121,10 +121,11 @@ def _extendable(timeline: Timeline) -> Iterator[ExtendableSchedule]:
 
 
 def repeating(timeline: Timeline) -> Iterator[tuple[Cut, Cut]]:
-    """Yield pairs of cuts of a schedule between which it may be repeated, one for each number of micro-batches between.
+    """Yield pairs of cuts between which a schedule may be repeated, one pair for each number of micro-batches between
+    them.
 
-    A pair has the same passes under way at both cuts; of all pairs with so many micro-batches between, at most
-    `most_copies`, it is the middle one. Numbers without a pair are skipped, and multiples of a number already found.
+    At both cuts of a pair the same passes are under way. Of all pairs with one number, which is at most `most_copies`,
+    it is the middle one. Numbers without a pair are skipped, and so are multiples of a number already found.
     """
     cuts, alike = list(_cuts(timeline)), dict[bytes, list[Cut]]()
     for cut in cuts:

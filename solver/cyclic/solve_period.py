@@ -63,11 +63,11 @@ def solve_period(
 ) -> Solution:
     """Return the solution with the shortest period found, and the proved lower bound on the period.
 
-    With `search` off only the published schedules are examined, with `published` off none of these. `search_long_run`
-    searches short schedules of many micro-batches, to read patterns from their middle. The timeline is the pattern
-    unrolled over the problem's micro-batches. A period may be a fraction of a tick, so the solution's problem is the
-    same problem in finer ticks, and all of its values are in those. Progress is reported exactly, in the file's unit.
-    `BadInput` for a problem without a period.
+    With `search` False only published schedules are examined, with `published` False none of them. `search_long_run`
+    searches short schedules of many micro-batches, from whose middle patterns are read. The timeline of the solution is
+    the pattern unrolled over the problem's micro-batches. A period may be a fraction of a tick, so the solution's
+    problem is the same one in finer ticks, and all its values are in these. `report` is called with exact values in the
+    file's unit. `BadInput` for a problem without a period.
     """
     refuse_no_period(problem)
     stop, started, limits = stop or Event(), time.monotonic(), limits or Limits()

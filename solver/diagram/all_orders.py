@@ -31,8 +31,9 @@ def bounds_of_all_orders(
 ) -> Iterator[Certificate]:
     """Yield certificates of increasing value on growing sets of devices of each chain, within `work` labels in all.
 
-    At most `width` labels are kept per state. `done` maps sets already computed to their bounds in ticks, and is
-    extended, so that a later call goes on. Nothing is yielded for passes of several tasks.
+    At most `width` labels are kept per state. `done` has the bound, in ticks, of each set already tried; sets tried
+    here are added to it, so that a later call continues where this one ends. Nothing is yielded for passes of several
+    tasks.
     """
     if problem.view is None:
         return

@@ -25,8 +25,9 @@ def certificate_of(
 ) -> Certificate:
     """Return the certificate that no schedule takes less than `least` ticks, proved by a diagram of the steps `kept`.
 
-    The diagram's options are the evidence: labels per state (`width`), the `threshold` in ticks at which orders were
-    pruned (None: none were), and the stages and `rows` per state of the completion bounds that pruned them.
+    The options of the diagram become the evidence: its labels per state (`width`), the `threshold` in ticks at which
+    orders were pruned (None: none were), and the stages of the completion bounds that pruned them, with their `rows`
+    per state.
     """
     tick = None if threshold is None else problem.tick
     evidence = Diagram(kept.stages, width, threshold, completion_stages, rows, kept.device, tick, joint=kept.joint)

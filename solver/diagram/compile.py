@@ -68,9 +68,9 @@ def compilation(model: Model[Made, Layer]) -> Generator[Progress, None, Outcome]
 def compiled_within(
     model: Model[Made, Layer], stop: Event, most_looked: int | None = None, most_children: int | None = None
 ) -> Outcome:
-    """Return the outcome of a diagram, unfinished if it looks at more than `most_looked` labels or is stopped.
+    """Return the outcome of a diagram. It is unfinished if `stop` is set, or if a limit is exceeded.
 
-    Also if a layer has more than `most_children` children.
+    The limits are `most_looked` labels looked at in all, and `most_children` children of one layer; None is no limit.
     """
     run = compilation(model)
     while True:

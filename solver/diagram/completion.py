@@ -30,9 +30,9 @@ ENDLESS = -NOTHING
 
 
 class CompletionRows(NamedTuple):
-    """States of a layer by sorted keys; state n has the completion rows `rows[first[n]:first[n + 1]]`.
+    """Completion rows of a layer: the rows of the state with key `keys[n]` are `rows[first[n]:first[n + 1]]`.
 
-    A row has the cost-to-go in ticks of each time of a label.
+    The keys are sorted. A row has the cost-to-go, in ticks, of each time of a label.
     """
 
     keys: Numbers
@@ -41,7 +41,7 @@ class CompletionRows(NamedTuple):
 
 
 class Among(NamedTuple):
-    """Restriction of a backward pass to the states that were reached in each layer, with the least of every time there.
+    """Restriction of a backward pass to the states that a forward pass reached, with the least of every time there.
 
     At most `rows` rows are kept per state, and only those with which a label may end before `value` ticks.
     """

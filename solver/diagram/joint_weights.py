@@ -69,10 +69,11 @@ class _JointSearch(ThresholdSearch):
 
 
 def with_joint_weights(kept: ModelledSteps, plain: Problem, stage_of: Sequence[StageId]) -> ModelledSteps:
-    """Return the steps in which the weight tasks of an original stage on one device occupy memory together.
+    """Return the steps with the weight tasks of one original stage on one device joined: they free their memory
+    together.
 
-    They do so until all of them have run, from the gradient task whose stage in `plain` has the activation. `stage_of`
-    maps each stage of `plain` to its original stage.
+    From the end of the gradient task whose stage in `plain` has the activation, the memory is in use until all of them
+    have run. `stage_of` maps each stage of `plain`, in which tasks are stages, to its original stage.
     """
     steps, passes = kept.steps, kept.passes
     stage_of_pass = [stage_of[one.stage] for one in passes]

@@ -13,7 +13,8 @@ from solver.diagram.steps import Numbers, Steps
 
 
 class Layer(NamedTuple):
-    """States of a layer by sorted key; state n has the labels `labels[first[n]:first[n + 1]]`.
+    """A layer of states: the state with key `keys[n]` has the labels `labels[first[n]:first[n + 1]]`; the keys are
+    sorted.
 
     A label is a row of times in ticks (see `solver.diagram.transitions`).
     """
@@ -30,7 +31,7 @@ class Layer(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """Labels as rows of times in ticks, with the key of the state of each; keys may repeat."""
+    """Labels as rows of times in ticks, and for each the key of its state; several labels may have the same key."""
 
     keys: Numbers
     labels: Numbers

@@ -22,11 +22,11 @@ class Nodes(Protocol):
 
 
 class Children(NamedTuple):
-    """Nodes reached by one move from part of a layer; `ahead[n]` are those n + 1 layers further, as `Nodes`.
+    """Nodes reached by one move from part of a layer; `ahead[n]` has those n + 1 layers further.
 
-    `looked` is the work, in nodes looked at. Complete solutions among the children have no node: `value` is their least
-    value, and `last` the index of the node in the layer and the move that lead to it, if solutions are reconstructed.
-    If a node of the layer is complete itself, that move is None.
+    `looked` is the work, in nodes looked at. A complete solution among the children has no node: `value` is the least
+    value of these solutions and, if solutions are reconstructed, `last` has the index of the node in the layer and the
+    move that lead to it. If a node of the layer is complete itself, the move is None.
     """
 
     ahead: Sequence[Any]
@@ -46,8 +46,8 @@ class Arcs(NamedTuple):
 class ReducedLayer(NamedTuple):
     """A layer of non-dominated nodes, at most as many as the model's width allows.
 
-    `merged`: True if others were merged into these. A restricted diagram keeps the `arcs` to them, else None. `skipped`
-    is the number of layers after this one that repeat and are not compiled.
+    `merged`: True if other nodes were merged into these. `arcs` has the arcs to the nodes in a restricted diagram, else
+    None. `skipped` is the number of layers after this one that repeat it and are not compiled.
     """
 
     layer: Any
@@ -61,10 +61,10 @@ Layer = TypeVar("Layer")
 
 
 class Model(Protocol[Made_contra, Layer]):
-    """A dynamic program over layers of nodes in which all values are to be minimised.
+    """A dynamic program over layers of nodes, in which the value of a solution is minimised.
 
-    The diagram is exact if nothing is merged or dropped, relaxed if `reduced` merges (its least value is a lower
-    bound), restricted if it drops (its solutions are feasible).
+    If nodes are neither merged nor dropped, the diagram is exact. It is relaxed if `reduced` merges nodes: its least
+    value is a lower bound. It is restricted if `reduced` drops nodes: its solutions are feasible.
     """
 
     @property
@@ -72,12 +72,14 @@ class Model(Protocol[Made_contra, Layer]):
         """The layer before the first move."""
 
     def expanded(self, layer: Layer, done: int) -> Iterator[Children]:
-        """Yield the children of a layer in parts, between which the work can be stopped; `done` layers precede the
-        layer."""
+        """Yield the children of a layer in parts; the work can be stopped between two parts.
+
+        `done` is the number of layers before this one.
+        """
 
     def reduced(self, parts: Sequence[Made_contra], done: int) -> ReducedLayer:
-        """Return the layer number `done` made of these nodes: dominated ones pruned, those beyond the width merged or
+        """Return layer number `done`, made of these nodes: dominated ones pruned, those beyond the width merged or
         dropped.
 
-        `parts` is empty where only moves that skip a layer continue.
+        `parts` is empty where all nodes that lead on are in later layers, by moves that skip this one.
         """

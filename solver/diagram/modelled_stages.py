@@ -33,9 +33,9 @@ def stages_on(problem: Problem, chain: Sequence[StageId], devices: Sequence[Devi
 
 
 def owner_of(problem: Problem, chain: Sequence[StageId], stages: Sequence[StageId]) -> DeviceId | None:
-    """Return the device whose span the modelled stages of a chain bound best; None for the makespan.
+    """Return the device whose span the modelled stages of a chain bound best: that of the chain's first stage.
 
-    It is the device of the chain's first stage; None also if that stage is not modelled.
+    None for the makespan, and if the chain's first stage is not modelled.
     """
     span = not problem.objective.from_zero
     return problem.placement.stage_device[chain[0]] if span and chain[0] in stages else None

@@ -23,10 +23,8 @@ from solver.diagram.steps import NEVER, NONE, NOTHING, ModelledSteps, Numbers, S
 
 
 class SmallerDiagram(NamedTuple):
-    """The steps of a diagram over few stages, and the completion rows of each of its states, by number of steps done.
-
-    `kept` has the steps, `layers` the rows.
-    """
+    """A diagram over few stages: its steps (`kept`), and the completion rows of its states (`layers`), by steps
+    done."""
 
     kept: ModelledSteps
     layers: Sequence[CompletionRows]

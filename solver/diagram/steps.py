@@ -90,8 +90,9 @@ class Step(NamedTuple):
 class ModelledSteps(NamedTuple):
     """The steps of a diagram's modelled stages; `device` is the one whose span counts, None for the makespan.
 
-    `passes` has the stage and direction of each step, and `ends` its earliest end in ticks if a micro-batch is alone,
-    from the micro-batch's first forward. `joint`: weight passes of several stages occupy memory together.
+    `passes` has the stage and direction of each step. `ends` has the earliest end of each step, in ticks, if its
+    micro-batch is alone, counted from the micro-batch's first forward. `joint`: weight passes of several stages occupy
+    memory together.
     """
 
     stages: tuple[StageId, ...]

@@ -37,10 +37,10 @@ def bounds_of_devices(search: ThresholdSearch) -> Iterator[Certificate]:
 
 
 def bounds_of_stages(search: ThresholdSearch, device: int) -> Iterator[Certificate]:
-    """Yield threshold bounds on all stages of one device with one or two further stages of the chain.
+    """Yield threshold bounds by all stages of one device and one or two further stages of the chain.
 
-    The further stage that gives the best bound is added first, then another one, until none improves it. While a
-    micro-batch is at later stages, the device keeps its activation, so the last stages are tried first.
+    The further stage that gives the best bound is added first, then another one, until none improves the bound. The
+    last stages of the chain are tried first: while a micro-batch is there, the device keeps its activation.
     """
     problem = search.problem
     if problem.view is None:
@@ -62,10 +62,10 @@ def bounds_of_stages(search: ThresholdSearch, device: int) -> Iterator[Certifica
 
 
 def bounds_of_more_stages(search: ThresholdSearch, stages: tuple[StageId, ...]) -> Iterator[Certificate]:
-    """Yield threshold bounds on `stages` and further ones, with completion bounds from the diagram of `stages`.
+    """Yield threshold bounds by `stages` and further ones, with completion bounds from the diagram of `stages`.
 
-    The first addition is the stage after the last one of a device with several of `stages`, if there is one. After that
-    the further stage with the best bound is added, until none improves it.
+    The first stage added is the one after the last of `stages` on a device that has several of them, if there is one.
+    Then the stage with the best bound is added, until none improves it.
     """
     problem = search.problem
     if problem.view is None:

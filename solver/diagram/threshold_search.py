@@ -31,10 +31,11 @@ Open = Callable[[], tuple[float, float]]
 
 
 class ThresholdSearch:
-    """Search of thresholds between the bound proved so far and the value of a schedule, both in ticks (`open_ticks`).
+    """Search of thresholds between the bound proved so far and the value of the best schedule.
 
-    `width` is the most labels per state, `work` the number of labels that may still be looked at, `numbers` that of
-    integers that may be stored at once. `stop` ends it.
+    `open_ticks()` returns these two values in ticks. `width` is the most labels per state, `work` the number of labels
+    that may still be looked at, `numbers` the number of integers that may be stored at once. The event `stop` ends the
+    search.
     """
 
     def __init__(
@@ -97,9 +98,9 @@ class ThresholdSearch:
     ) -> Iterator[Certificate]:
         """Yield certificates of increasing value from orders of the steps `kept`, pruned by the diagrams in `smaller`.
 
-        Thresholds grow by `step` ticks at first, and by no less than `shortest`; before, the value of the best schedule
-        is tried within `at_once` labels. With `rows`, each diagram in `smaller` computes its completion rows again for
-        each threshold, up to that many per state.
+        First the value of the best schedule is tried as threshold, within `at_once` labels. Then thresholds grow by
+        `step` ticks at first, and by no less than `shortest`. With `rows`, each diagram in `smaller` computes its
+        completion rows again for each threshold, up to that many per state.
         """
         at_every_threshold = projected_completions(self.problem, kept, smaller if rows is None else ())
 
@@ -130,7 +131,7 @@ class ThresholdSearch:
                 )
 
     def step(self, share: int = DIAGRAMS.value_step) -> Ticks:
-        """Return the first step between thresholds in ticks: 1 / `share` of the open gap, at least one tick."""
+        """Return the first step between thresholds, in ticks: the open gap divided by `share`, at least one tick."""
         proved, known = self.between
         return max(1, (known - proved) // share)
 

@@ -12,10 +12,10 @@ from solver.diagram.params import DIAGRAMS
 
 
 class Refuted(NamedTuple):
-    """Result for one threshold: the bound in `ticks` that it proved, and the number of labels looked at (`work`).
+    """Result for one threshold: the bound that it proved, in `ticks`, and the number of labels looked at (`work`).
 
-    Only orders that may end before `threshold` ticks were followed, so `ticks` is at most that; 0 if the work was too
-    much.
+    Only orders that may end before `threshold` ticks were followed, so `ticks` is at most `threshold`; it is 0 if the
+    work did not suffice.
     """
 
     ticks: Ticks
@@ -33,10 +33,10 @@ def refuted_thresholds(
 ) -> Iterator[Refuted]:
     """Try thresholds from the proved bound up to a schedule's value, and yield the bound in ticks that each one proves.
 
-    `between` returns these two values. `least_end_before` takes a threshold and half of the remaining `work` in labels;
-    if that is too little, a lower threshold is tried. `steps` are the first step between thresholds, and the shortest
-    one tried, in ticks. The value itself is tried first, within `at_once` labels: if none of its labels had to be
-    merged, lower thresholds prove no more.
+    `between()` returns the proved bound and the schedule's value. `least_end_before(threshold, labels)` runs the
+    diagram with half of the remaining `work`, in labels; if that is too little, a lower threshold is tried. `steps` has
+    the first step between thresholds and the shortest one, in ticks. The schedule's value is tried as threshold before
+    all others, within `at_once` labels: if no labels were merged there, lower thresholds prove no more.
     """
     (proved, known), (step, shortest) = between(), steps
     if at_once and proved < known and not stop.is_set():

@@ -49,8 +49,9 @@ Relax = Callable[[frozenset[Relaxation]], RelaxedProblem | None]
 def certificates(problem: Problem, objective: Objective, run: Run | None = None) -> list[Certificate]:
     """Return every certificate of every bound that is valid for the problem, in descending order of value.
 
-    Values are of the problem itself, though each bound reads a relaxed one. `run(name, certify)` calls `certify`, which
-    relaxes the problem and computes the bound of this name, and may give up on it; with None all are computed.
+    Each bound reads a relaxed problem, but the values are of the problem itself. `run(name, certify)` calls
+    `certify()`, which relaxes the problem and computes the bound of this name, and may give up on it and return
+    nothing; without `run` all bounds are computed.
     """
     alone, shared = cache(partial(relaxed, problem)), cache(partial(with_partners, problem))
     found: list[Certificate] = []
@@ -75,8 +76,8 @@ def _certified(bound: Bound, relax: Relax, objective: Objective) -> list[Certifi
 def of_original(poorer: RelaxedProblem, found: Certificate) -> Certificate:
     """Convert a certificate of a relaxed problem to one of the original problem.
 
-    The ticks that the relaxations left out are added to its value, and their notes to its text. Where devices of the
-    relaxed problem have the memory of partners, the evidence names that relaxation.
+    Its value rises by the ticks that the relaxations leave out, and its text gets their notes. Where devices have their
+    partners' memory in the relaxed problem, the evidence names that relaxation.
     """
     text, evidence = " ".join((found.text, *poorer.notes)), found.evidence
     if poorer.sharing and evidence is not None and not isinstance(evidence, Refutation):

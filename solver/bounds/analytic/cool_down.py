@@ -77,11 +77,12 @@ class _Returns(NamedTuple):
 
 
 def cool_down(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return for each device that exactly one chain visits the strongest bound by the work left at its last forward's
-    end.
+    """Return the cool-down bound of each device that exactly one chain visits: work left at the end of its last
+    forward.
 
-    That work still runs there and on the devices upstream, over which the strongest is taken. Empty where passes can
-    overlap in blocks; nothing for the chain's first device, nor for one of too many combinations.
+    That work still has to run there and on the devices upstream; the certificate is the strongest over these devices.
+    Empty where passes can overlap in blocks. There is none for the chain's first device, nor for a device with too many
+    combinations.
     """
     paths, found = Paths(problem), list[Certificate]()
     if paths.view.blocks:

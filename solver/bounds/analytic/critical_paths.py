@@ -15,10 +15,10 @@ from pipesched.problem.view import PipelineView
 class Paths:
     """Least durations and path lengths of a plain pipeline in ticks, as lists by stage.
 
-    `forward` is the least of a forward, `gradient` of the pass that computes the input's gradient (B, or BW), and
-    `backward` of a whole backward (B and W, or BW) on its device. They allow for overlapped blocks, in which a pass
-    lasts as long as the block, possibly less than it takes alone. Transfers count in paths. `ValueError` for unequal
-    micro-batches.
+    `forward` is the least duration of a forward, `gradient` of the pass that computes the input's gradient (B, or BW),
+    and `backward` of a whole backward (B and W, or BW) on its device. A pass in an overlapped block lasts as long as
+    the block, which may be less than it takes alone; the least durations allow for that. Paths include transfers.
+    `ValueError` for unequal micro-batches.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -64,12 +64,11 @@ class Paths:
         )
 
     def away(self, stages: list[StageId]) -> tuple[Ticks, Ticks]:
-        """Return the least ticks that a micro-batch spends off a device between its passes there: forwards, gradient
-        passes.
+        """Return the least ticks that a micro-batch spends away from a device between its first pass there and its
+        last.
 
-        The first number is from its first forward on the device to its last, the second from its first gradient pass (B
-        or BW) there to its last, each without the passes on the device. `stages` are the device's stages of one chain,
-        in chain order.
+        The first number is for its forwards, the second for its gradient passes (B or BW); the passes on the device do
+        not count. `stages` are the device's stages of one chain, in chain order.
         """
         pairs = list(pairwise(stages))
         forwards = sum(self.head[b] - self.head[a] - self.forward[a] for a, b in pairs)
@@ -113,10 +112,10 @@ def visited(view: PipelineView) -> Iterator[tuple[DeviceId, list[list[StageId]]]
 
 
 def entry_stage(view: PipelineView, whose: DeviceId | None, stage: int) -> StageId | None:
-    """Return the first stage that device `whose` has of the chain of `stage`, up to `stage` itself; None if it has
+    """Return the first stage that device `whose` has on the chain of `stage`, up to `stage` itself; None if it has
     none.
 
-    With `whose` None it is the chain's first stage.
+    With `whose` None, it is the first stage of the chain.
     """
     placement = view.placement
     chain = placement.chains[placement.chain_index[stage]]
@@ -125,10 +124,10 @@ def entry_stage(view: PipelineView, whose: DeviceId | None, stage: int) -> Stage
 
 
 def durations(problem: Problem, stage: int, mates: Collection[StageId]) -> tuple[Ticks, Ticks, Ticks]:
-    """Return the least ticks of a forward, of a gradient pass (B or BW) and of a whole backward of a stage.
+    """Return the least ticks of a forward, of a gradient pass (B or BW), and of a whole backward of a stage.
 
-    Each runs alone or in an overlapped block with a pass of one of the stages `mates`; these are as a rule the stages
-    of its device, empty where blocks do not count.
+    Each runs alone, or in an overlapped block with a pass of one of the stages `mates`. These are as a rule the stages
+    of its device; `mates` is empty where blocks do not count.
     """
     view = problem.pipeline
     forward, full = view.ticks[F, stage], view.ticks[BW, stage]

@@ -50,9 +50,10 @@ class _BoundedInterval(NamedTuple):
 def head_and_tail(problem: Problem, objective: Objective, in_order: bool = False) -> list[Certificate]:
     """Return for each device the strongest certificate of the form head + busy interval + tail.
 
-    It is the strongest over the devices whose span is bounded and both ends of the busy interval. With `in_order` only
-    chains whose micro-batches are first, or last, in a queue can be first, or last, on the device; the result is empty
-    if the problem has no queues.
+    It is the strongest over two choices: the device whose span is bounded, and the end of the busy interval (the last
+    gradient, or that of the last forward's micro-batch). With `in_order`, only the chain with the first micro-batches
+    of a queue can be first on the device, and only the one with its last micro-batches can be last; the result is then
+    empty for a problem without queues.
     """
     if in_order and not problem.walks.queues:
         return []

@@ -16,11 +16,11 @@ from solver.bounds.analytic.critical_paths import Paths, entry_stage
 
 
 class HeadsAndTails(NamedTuple):
-    """Least ticks from the start of the device `owner` to another device, and from there to the owner's end.
+    """Least ticks from the start of device `owner` to a device, and from that device to the owner's end.
 
-    `heads` and `tails` have an entry for each chain on the other device: to the start of the chain's first forward
-    there, and from the end of a gradient pass on its first stage there. `owner` None: from time 0, and to the end of
-    the schedule.
+    `heads` and `tails` have an entry for each chain on the device: `heads` to the start of the chain's first forward
+    there, `tails` from the end of the gradient pass on its first stage there. If `owner` is None, they count from time
+    0, and to the end of the schedule.
     """
 
     owner: DeviceId | None
@@ -34,10 +34,10 @@ class HeadsAndTails(NamedTuple):
 
 
 def heads_and_tails(paths: Paths, objective: Objective, first: Sequence[StageId]) -> Iterator[HeadsAndTails]:
-    """Yield the heads and tails of one device: once for the makespan; for the span, from and to each possible owner.
+    """Yield the heads and tails of one device: once for the makespan; for the span, for each device that may be owner.
 
-    A device is an owner if all chains pass it before the one device, or if it is that device itself. `first` has the
-    first stage of each chain on the one device.
+    Owners are the device itself, and each device that all of its chains pass before. `first` has the first stage of
+    each chain on the device.
     """
     if not objective.by_device:
         yield HeadsAndTails(None, [paths.head[s] for s in first], [paths.tail(s) for s in first])

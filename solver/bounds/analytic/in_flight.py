@@ -12,10 +12,10 @@ from solver.bounds.analytic.critical_paths import Paths
 
 
 def in_flight_limit(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return for each stage with fewer than m micro-batches in memory at once a certificate of ceil(m/K) round trips in
-    turn.
+    """Return a certificate of ceil(m/K) round trips for each stage of which K < m micro-batches fit into memory at
+    once.
 
-    K is the number that the memory of its device admits, with that stage's activations alone.
+    K is the number that the memory of its device admits if it has the activations of that stage alone.
     """
     paths = Paths(problem)
     view, found = paths.view, []
@@ -46,8 +46,8 @@ def in_flight_limit(problem: Problem, objective: Objective) -> list[Certificate]
 def until_room(paths: Paths, stage: int, capacity: MemorySteps, admitted: int) -> Ticks:
     """Return the least ticks from the start of a backward until memory has room for one more forward of the stage.
 
-    `admitted` whole activations fit into `capacity`. Memory that B frees makes no room where the remainder of that
-    activation still does not fit next to `admitted` whole ones: then either its W must end too, or a second backward.
+    `capacity` has room for `admitted` whole activations. What B frees may not suffice for another one, next to the part
+    of its activation that stays; then its W must end too, or a second backward.
     """
     activation, freed = paths.view.memory_in_flight[stage], paths.view.freed_by_backward(stage)
     if freed <= 0:

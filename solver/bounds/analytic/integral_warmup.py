@@ -187,11 +187,11 @@ def integral_warmup(problem: Problem, objective: Objective) -> list[Certificate]
 
 
 def warm_up_forwards(problem: Problem) -> dict[StageId, int]:
-    """Return for each stage the number of forwards to run before its first backward, for which this bound is the least.
+    """Return for each stage the number of forwards before its first backward with which this bound is the least.
 
-    They are for construction heuristics: with them no device idles more than the least value that the bound allows.
-    Empty unless every device has one stage. Along a chain the numbers do not increase, since a device's first backward
-    is later than that of the next device.
+    They are for construction heuristics: with these numbers no device idles more than the least value that the bound
+    allows. Empty unless every device has one stage. Along a chain the numbers do not increase, since the first backward
+    of a device is later than that of the next one.
     """
     if any(len(stages) != 1 for stages in problem.placement.stages_of):
         return {}

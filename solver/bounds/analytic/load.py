@@ -18,8 +18,7 @@ from solver.bounds.analytic.critical_paths import Paths, chains_on
 
 
 def load(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return for each device the bound by its work: for the span the work, for the makespan the least time before it
-    too.
+    """Return for each device the bound by its work: for the span its work, for the makespan also the time before it.
 
     Where passes consist of several tasks, it is the work of each stream of each device, for both objectives.
     """

@@ -27,11 +27,12 @@ from solver.bounds.analytic.modes.values import ModeValues
 
 
 def memory_and_modes(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return the bound by memory over time and modes of passes: a certificate of the device whose memory is too small.
+    """Return the bound by memory over time and modes of passes: one certificate, of the device whose memory is too
+    small.
 
-    Within a given time a device can run only some passes in the modes that are short for its memory; it is the longest
-    time that this refutes. Empty where blocks and splitting cannot save time, and where the bound by counts alone
-    (`unpaired_passes`) is as strong.
+    Within a given time, devices can run only so many passes in the modes that use little of that device's memory. The
+    bound is the longest time that this refutes. Empty where blocks and splitting cannot save time, and where the bound
+    by counts alone (`unpaired_passes`) is as strong.
     """
     paths = Paths(problem)
     if not modes_count(paths.view):

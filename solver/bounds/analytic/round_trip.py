@@ -27,7 +27,7 @@ def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
     """Return for each device its work plus its idle time before the first backward, after the last forward, and
     between.
 
-    The idle time between counts only where memory forces round trips one after the other. For the makespan the least
+    The idle time between counts only where memory forces round trips one after the other. For the makespan, the least
     time before the device's first pass is added.
     """
     paths = Paths(problem)

@@ -62,10 +62,11 @@ def _with_split_backward(stage: Stage) -> Stage:
 
 
 class StreamChains:
-    """Types of tasks that run, with backwards split where possible, and the tasks each waits for in its micro-batch.
+    """The types of tasks that run, with backwards split where possible, and the tasks that each waits for in its
+    micro-batch.
 
-    `problem` is the relaxation for which the bounds are computed. `ticks` are the durations by type of task, `on` the
-    types by the resources that they occupy, `longest` a number of ticks that no path exceeds.
+    `problem` is the relaxation for which the bounds are computed. `ticks` has the duration of each type of task, `on`
+    the types that occupy each resource; no path is longer than `longest` ticks.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -102,11 +103,11 @@ class StreamChains:
         self.longest = sum(ticks * self._count[task] for task, ticks in self.ticks.items()) + lags
 
     def heads(self, whose: DeviceId | None) -> TimesByTask:
-        """Return the least ticks to the first, second, ... start of each task type: an array with an entry for each
+        """Return by task type the least ticks to its first, second, ... start: an array with an entry for each
         micro-batch.
 
-        They count from time 0 (`whose` None) or from the first start of device `whose`; None for a type that no path
-        from there reaches.
+        They count from time 0 or, with `whose`, from the first start of that device; None for a type that no path from
+        there reaches.
         """
         found: dict[TaskType, NDArray[np.int64] | None] = {}
         for task in self._sequence:
@@ -133,11 +134,10 @@ class StreamChains:
         return found
 
     def tails(self, whose: DeviceId | None) -> TimesByTask:
-        """Return the least ticks from the first, second, ... end of each task type to the end of the schedule, as
-        arrays.
+        """Return by task type the least ticks from its first, second, ... end to the end of the schedule.
 
-        With `whose` they count to the end of that device's tasks. An array has an entry for each micro-batch; None for
-        a type from which no path leads there.
+        Each entry is an array with a number for each micro-batch. With `whose` they count to the end of that device's
+        tasks; None for a type from which no path leads there.
         """
         found: dict[TaskType, NDArray[np.int64] | None] = {}
         for task in reversed(self._sequence):

@@ -57,8 +57,8 @@ class _Found(NamedTuple):
 def stream_heads_and_tails(problem: Problem, objective: Objective) -> list[Certificate]:
     """Return for each stream of each device the strongest bound by a set of its tasks: least head + work + least tail.
 
-    A head is the least time before a task, a tail that after it. For the span it is the strongest over all devices'
-    spans. Empty where `stream_chains` does not cover the problem.
+    The head of a task is the least time before it, its tail the least time after it. For the span, the bound is the
+    strongest over the spans of all devices. Empty where `stream_chains` does not cover the problem.
     """
     chains = stream_chains(problem)
     if chains is None:

@@ -54,11 +54,11 @@ class _Found(NamedTuple):
 
 
 def stream_memory(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return for each stream with forwards, on a device with limited memory, the strongest bound by work that memory
-    puts off.
+    """Return for each stream with forwards, on a device with limited memory, the bound by forwards that memory delays.
 
-    Until memory is freed only some forwards can have begun, so that the others run after that. For the span it is the
-    strongest over all devices' spans. Empty where `stream_chains` does not cover the problem.
+    Until memory is freed, only some of the forwards can have begun, so all others run after that. The bound is the
+    strongest over the times considered and, for the span, over the spans of all devices. Empty where `stream_chains`
+    does not cover the problem.
     """
     limited = {device for device, room in enumerate(problem.room) if room is not None}
     chains = stream_chains(problem) if limited else None

@@ -64,12 +64,11 @@ def memory_and_copies(problem: Problem, objective: Objective) -> list[Certificat
 
 
 def proved(rows: Sequence[Row], needs_of_stages: Sequence[tuple[Needs, int]], weights: Sequence[int]) -> Fraction:
-    """Return the ticks that the rows prove with these weights; valid for any non-negative ones of which one is
-    positive.
+    """Return the ticks that the rows prove with these weights, which must be non-negative and not all zero.
 
-    The weighted mean of the rows: value >= mean of the fixed times + sum over activations of the weighted need of their
-    mode, which is no less than that of the cheapest mode. `needs_of_stages` has, for each stage of the device, the
-    needs of one activation and the number of micro-batches.
+    The weighted mean of the rows says: value >= mean of the fixed times + sum over activations of the weighted need of
+    their mode, which is no less than the need of the cheapest mode. `needs_of_stages` has, for each stage of the
+    device, the needs of one activation and the number of micro-batches.
     """
     fixed = sum(weight * row.fixed for weight, row in zip(weights, rows, strict=True))
     chosen = sum(

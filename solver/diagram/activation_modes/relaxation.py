@@ -107,8 +107,9 @@ def mode_relaxation(
 ) -> ModeRelaxation:
     """Return the relaxation in which only `stages` are modelled, chain by chain in chain order; all others are delays.
 
-    `paths` are of the problem in which all activations are kept. For the span of device `owner`, time counts from its
-    first modelled pass, or from the first forward of a chain that begins there; `owner` None is the makespan.
+    `paths` are the least times in the problem in which all activations are kept. With `owner` the span of that device
+    is bounded: time counts from its first modelled pass, or from the first forward of a chain that begins on it. With
+    `owner` None it is the makespan.
     """
     where, devices = problem.placement.stage_device, devices_of(problem, stages)
     chains = by_chain(problem, stages)

@@ -49,13 +49,14 @@ class Label(NamedTuple):
 class Move(NamedTuple):
     """A possible next step in a state: the next state, and the change of the label.
 
-    Its start is at least `since`, the oldest entry of each queue in `takes`, and the end of the previous step stored at
-    `after` (queue and place), where its own end is stored too; by its start all work of the `device` but `slack` ticks
-    is done. It takes `ticks` of a `stream` and is `work` ticks for the device. For each pair in `puts`, a queue gets
-    its end plus a number of ticks. The objective's end is at least `ends` ticks after its end.
+    The step starts at `since` at the earliest. It also starts no sooner than the oldest entry of each queue in `takes`,
+    and than the end of the activation's previous step, which is stored at `after` (queue, place) and replaced by the
+    end of this one. All work of `device` but `slack` ticks is done by its start. It takes `ticks` on `stream` and
+    counts as `work` ticks of the device. For each (queue, ticks) in `puts`, its end plus the ticks is appended to the
+    queue. The objective ends no sooner than `ends` ticks after it.
 
-    A reload runs either after the last pass of the device (`after_last_pass`) or during it (`during_last_pass`): in the
-    second case that pass ends no sooner than all work but `slack` ticks.
+    A reload runs after the last pass of the device (`after_last_pass`) or during it (`during_last_pass`); in the second
+    case that pass ends no sooner than all work of the device but `slack` ticks is done.
     """
 
     state: State
@@ -101,9 +102,10 @@ class States:
         )
 
     def rank(self, state: State) -> int:
-        """Return the number of the layer that a state is in: it increases with each move.
+        """Return the number of the layer that a state is in, which increases with each move.
 
-        A forward, a copy and a recomputation add 1, a gradient pass 1 or more: the fewer steps its mode has, the more.
+        A forward, a copy and a recomputation add 1. A gradient pass adds 1 or more, so that modes with fewer steps add
+        up to as much as the one with most.
         """
         through = sum(state.begun) - sum(own[0] for own in state.in_flight)
         return through * self._done + sum(map(sum, state.in_flight))
@@ -114,10 +116,10 @@ class States:
         return self._done * sum(stage.microbatches for stage in self._holding.stages)
 
     def left(self, state: State) -> list[tuple[Ticks, Ticks]]:
-        """Return for each device the least compute ticks left up to its last gradient pass, and those of its weight
+        """Return for each device the least ticks of computation left until its last gradient pass, and of its weight
         passes.
 
-        Weight passes pending now do not count.
+        Weight passes that are pending in this state do not count.
         """
         relaxation, found = self._holding, [(0, 0)] * len(self._holding.devices)
         again = [

@@ -28,9 +28,9 @@ _AT_ONCE, _LAYER = 50_000, 4_000_000
 class ChainSteps:
     """Model of the orders that the completion bounds admit before `value` ticks; at most `width` labels per state.
 
-    With one chain, rounds in which every step is taken once may be skipped after `until` rounds, if there are neither
-    completion bounds nor blocks. If `reached` is a list, the states of each layer with the least of every time are
-    appended to it.
+    With one chain, and neither completion bounds nor blocks, rounds may be skipped after the first `until`; in a round
+    every step is taken once. If `reached` is a list, the states of each layer are appended to it, with the least of
+    every time.
     """
 
     def __init__(
@@ -67,10 +67,10 @@ class ChainSteps:
             yield Children((near,) if far is None else (near, far), seen, ended if ended < NEVER else None)
 
     def reduced(self, parts: Sequence[Labels], done: int) -> ReducedLayer:
-        """Return the layer with dominated labels pruned and those beyond the width merged; `done` is its number.
+        """Return layer number `done`, with dominated labels pruned and those beyond the width merged.
 
-        Where labels repeat from round to round, it is that of a later round, and the layers between are skipped.
-        `parts` are the labels that the layers before lead to, unsorted.
+        Where labels repeat from round to round, it is the layer of a later round, and those between are skipped.
+        `parts` are the labels that earlier layers lead to, unsorted.
         """
         now = joined([Labels(self.root.keys[:0], self.root.labels[:0]), *parts])
         order = np.argsort(now.keys, kind="stable")
@@ -97,9 +97,10 @@ def least_end(
 ) -> Least:
     """Return the least end in ticks of all orders of the steps, with at most `width` labels kept per state.
 
-    With completion bounds, of the orders that may end before `value`, or `value` itself if that is less. After `until`
-    rounds further ones may be skipped; to the list `reached` are appended, by layer, the states with the least of every
-    time. The ticks are None after a stop, or if more than `work` labels would be looked at.
+    With completion bounds it is the least end of orders that may end before `value`, or `value` if that is less. After
+    `until` rounds, in each of which every step runs once, further rounds may be skipped. If `reached` is a list, the
+    states of each layer are appended to it, with the least of every time. The ticks are None after a stop, or if more
+    than `work` labels would be looked at.
     """
     found = compiled_within(ChainSteps(steps, width, completions, value, until, reached), stop, work, _LAYER)
     if not found.finished:

@@ -55,10 +55,10 @@ class BusyIntervals:
 
     def to_gradient_of_last_forward(self, last: list[StageId]) -> BusyInterval:
         """Return the strongest bound on the interval that ends with the gradient of the micro-batch whose forward is
-        last here.
+        last.
 
-        That micro-batch is of the chain whose stages on the device are `last`; the end is that of its gradient pass on
-        the first of them.
+        `last` are the stages on the device of the chain that this micro-batch traverses; the interval ends with its
+        gradient pass on the first of them.
         """
         return _longest(self._by_work_after_last_forward(last), self._by_memory_after_last_forward(last))
 

@@ -29,9 +29,10 @@ class IdleGap(NamedTuple):
 def head_gap(paths: Paths, device: int, chains: list[list[StageId]], spare: int) -> IdleGap:
     """Return the gap from the start of a device's first pass to its first backward, in which only forwards can run.
 
-    The gap has its least length, and the most ticks of forwards that memory admits in it. The first backward is of some
-    chain's last stage on the device, whose micro-batch has run all the device's stages of that chain before. `spare` is
-    the number of forwards known to run later (0 or 1).
+    The gap has its least length, and the most ticks of forwards that memory admits in it. The first backward is on the
+    last stage that some chain has on the device, so its micro-batch has run all stages of the chain there before.
+    `spare` is the number of forwards that are known to run later (0 or 1). `chains` has the device's stages, a list for
+    each chain.
     """
     lengths = []
     for chain in chains:
@@ -49,11 +50,11 @@ def head_gap(paths: Paths, device: int, chains: list[list[StageId]], spare: int)
 
 
 def tail_gap(paths: Paths, device: int, chains: list[list[StageId]]) -> IdleGap:
-    """Return the gap from the end of a device's last forward to that micro-batch's last backward on it.
+    """Return the gap from the end of a device's last forward to the last backward of that micro-batch on the device.
 
-    The gap has its least length, and the most ticks of passes that can run in it: only backwards and weight passes, of
-    micro-batches whose activations were in memory together with those of the last micro-batch. Since any chain may be
-    last, the chain with the least idle time counts.
+    The gap has its least length, and the most ticks of passes that can run in it: backwards and weight passes of
+    micro-batches whose activations were in memory together with those of the last one. Since any chain may be last, the
+    one with the least idle time counts. `chains` has the device's stages, a list for each chain.
     """
     gaps = []
     for chain in chains:
@@ -66,21 +67,25 @@ def tail_gap(paths: Paths, device: int, chains: list[list[StageId]]) -> IdleGap:
 
 
 class ForcedRoundTrips(NamedTuple):
-    """Round trips between a device's first and last gap: their number `trips`, and the gap that each of them leaves."""
+    """The number of round trips (`trips`) that must lie between a device's first and last gap, and the gap that each
+    leaves."""
 
     trips: int
     gap: IdleGap
 
 
 def forced_round_trips(paths: Paths, device: int, chains: list[list[StageId]]) -> ForcedRoundTrips:
-    """Return the consecutive round trips that memory forces between a device's first and last gap.
+    """Return the round trips, one after the other, that memory forces between a device's first and last gap.
 
-    There are none on a device of several chains, nor where memory limits nothing. When a micro-batch's last forward on
-    the device ends, memory has all its activations there, until its first backward has run. K micro-batches fit at
-    once, and passes of a kind and stage run in micro-batch order: so the last forward of j + K follows the first
-    backward of j, and the round trips of micro-batches 0, K, 2K, ... and of the last one are apart: (m - 1) // K + 1 of
-    them, of which the first and the last gap have one each. In each can run forwards of later micro-batches, which stay
-    in memory, and the passes left of earlier ones that were in memory at its beginning.
+    There are none on a device of several chains, nor where memory limits nothing. When the last forward of a
+    micro-batch on the device ends, all its activations there are in memory, and stay until its first backward. K
+    micro-batches fit at once, and passes of one kind and stage run in micro-batch order. So the last forward of
+    micro-batch j + K follows the first backward of micro-batch j, and the round trips of micro-batches 0, K, 2K, ...
+    and of the last one cannot overlap. These are (m - 1) // K + 1, including the one in the first gap and the one in
+    the last.
+
+    During each of them, two kinds of passes can run: forwards of later micro-batches, whose activations stay in memory,
+    and the remaining passes of earlier ones that were in memory at its beginning.
     """
     none = ForcedRoundTrips(0, IdleGap(0, 0))
     view, capacity = paths.view, paths.view.room[device]
@@ -101,8 +106,8 @@ def forced_round_trips(paths: Paths, device: int, chains: list[list[StageId]]) -
 def waiting_in_memory(view: PipelineView, device: int, chains: list[list[StageId]], last: list[StageId]) -> Ticks:
     """Return the most ticks of work that other micro-batches can have left when the device's last forward ends.
 
-    That forward is on the last stage of `last`, the device's stages of one of its `chains`: so all activations of its
-    micro-batch there are in memory, and those of the others must fit in addition.
+    That forward is on the last stage of `last`, the stages on the device of one of its `chains`. So all activations of
+    its micro-batch there are in memory, and those of the others must fit in addition.
     """
     capacity = view.room[device]
     room = None if capacity is None else capacity - sum(view.memory_in_flight[s] for s in last)

@@ -27,11 +27,10 @@ def area(paths: Paths, stage: int) -> MemoryTicks:
 def unused_at_first(
     paths: Paths, stages: list[StageId], capacity: MemorySteps, taken: MemoryTicks | Fraction
 ) -> Fraction:
-    """Return the least memory times ticks of a device unused at first, while forwards fill its memory one after the
-    other.
+    """Return the least memory times ticks that a device cannot use at first, while forwards fill its memory one by one.
 
-    `capacity` is the device's memory, `taken` the memory times ticks that its passes use in all; 0 is returned if that
-    could end before the memory is full.
+    `capacity` is the device's memory in steps, `taken` the memory times ticks that its passes use in all. 0 is returned
+    if they could have used so much before the memory is full.
     """
     each = _least_ticks_each(paths, stages)
     # After t ticks of forwards at most t / each units of memory and one activation more are in use.
@@ -41,21 +40,21 @@ def unused_at_first(
 
 
 def area_left_at_last_forward(paths: Paths, stages: list[StageId], capacity: MemorySteps) -> Fraction:
-    """Return the most memory times ticks that activations in memory at a device's last forward's end can still need.
+    """Return the most memory times ticks that activations in memory at the end of a device's last forward can still
+    need.
 
-    Only where no B takes more memory than it frees (`freed`). Forwards are over then, so each micro-batch is in one of
-    three states. The measure is `area`, the least that it takes in all.
+    Only where no B takes more memory than it frees (`freed`). All forwards are over then, so each micro-batch is in one
+    of three states; `area` is the least memory times ticks that it takes in all.
 
-    1. Nothing is in memory any more: all of `area` was taken.
-    2. W alone is to end, and `activation - freed` is in use. The remainder is `area` less what was taken until B
-       ended, at most W's duration times the memory in use: so by unit of that memory (not of activation) W's duration
-       at most. Where B gave all back nothing is left.
-    3. The gradient has not ended, and the whole activation is in use. The remainder is `area` less the activation times
-       the time since its forward began. Forwards run one at a time, each unit of activation takes `each` ticks of them
-       at least: of the units in use, unit x as counted back from the last forward has been so for each * x ticks, and
-       at most area / activation - each * x is left by unit.
+    1. None of its memory is in use any more: all of `area` was taken.
+    2. Only W is still to end, and `activation - freed` is in use. What remains is `area` less what was taken until B
+       ended: for each unit of memory in use, at most W's duration. Nothing remains where B freed all.
+    3. The gradient has not ended, and the whole activation is in use. What remains is `area` less the activation times
+       the time since its forward began. Forwards run one at a time, and take at least `each` ticks for each unit of
+       activation. So of the units in use, unit x as counted back from the last forward has been in use for each * x
+       ticks, and at most area / activation - each * x remains of it.
 
-    No more than `capacity` is in use. Units of state 3 count as long as they may have more left than those of state 2.
+    At most `capacity` is in use. Units of state 3 count as long as more may remain of them than of units of state 2.
     """
     activation = paths.view.memory_in_flight
     with_activation = [s for s in stages if activation[s]]

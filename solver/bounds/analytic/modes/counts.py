@@ -31,9 +31,9 @@ _LONGEST = 2**58
 class Durations:
     """Times in ticks of the passes of a stage in each mode: `forward` alone, `whole` for a full backward alone.
 
-    `block` is the least of a block with the stage's forward, `in_block` the least of one with its backward, and `saved`
-    the most that one with its forward takes less than the two passes in turn; they are None where passes are not
-    overlapped. `b` and `w` are B and W, None where backwards cannot be split.
+    `block` is the least duration of a block with the stage's forward, `in_block` that of a block with its backward;
+    `saved` is the most that a block with its forward takes less than the two passes in turn. These are None where
+    passes do not overlap. `b` and `w` are B and W, None where backwards cannot be split.
     """
 
     def __init__(self, view: PipelineView, stage: int) -> None:
@@ -57,12 +57,14 @@ def modes_count(view: PipelineView) -> bool:
 
 
 class ModeCounts:
-    """Least work of one device for each number of passes outside of blocks (rows) and of split backwards (columns).
+    """Least work of one device, in ticks, for each number of passes outside of blocks and each number of split
+    backwards.
 
-    `alone` has the number of forwards outside of blocks of each row, as many backwards among them; `split` the number
-    of split backwards of each column; `work` the ticks. `possible` is True where `split` is at most `alone`. `total` is
-    the number of forwards on all `stages` of the device. If there are `too_many` cells there is one column, in which
-    any number of backwards may be split at the cost of the cheapest number.
+    `work` has it, with a row for each number outside of blocks and a column for each number split. `alone` has the
+    number of forwards outside of blocks in each row (as many backwards are outside of them), `split` the number of
+    split backwards in each column; `possible` is True where `split` is at most `alone`. `total` is the number of
+    forwards on all `stages` of the device. If there would be `too_many` cells, there is one column, in which any number
+    of backwards may be split at the cost of the cheapest number.
     """
 
     def __init__(self, view: PipelineView, stages: list[StageId]) -> None:

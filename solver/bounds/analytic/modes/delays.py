@@ -18,10 +18,11 @@ from solver.bounds.analytic.modes.values import ModeValues
 
 
 class Weights(NamedTuple):
-    """Weights of a stage's passes for the memory times time of one device, which need not be the stage's.
+    """Memory of one device that waits during the passes of a stage, in steps: during its forward, gradient and weight
+    pass.
 
-    They are the memory that the device has in use during each tick of the forward, of the gradient pass, and of the
-    weight pass; ticks of passes, each times its weight, add up to the memory times time that the device needs.
+    The stage may be on another device. The ticks of all passes, each times its weight, add up to the memory times ticks
+    that the device needs.
     """
 
     forward: MemorySteps
@@ -30,7 +31,7 @@ class Weights(NamedTuple):
 
 
 class Delays:
-    """Least sum of ticks times weight over a device's passes, for each row of `ModeCounts` and number of split
+    """Least sum over a device's passes of ticks times weight, for each row of `ModeCounts` and number of split
     backwards."""
 
     def __init__(self, counts: ModeCounts, weights: Mapping[StageId, Weights]) -> None:
@@ -45,8 +46,7 @@ class Delays:
         self._splits = counts.least({s: _less_if_split(one, w) for s, (one, w) in stages.items()})
 
     def by_row(self, most_split: Numbers) -> Numbers:
-        """Return the least sum of ticks times weight for each row of `ModeCounts`, the number of passes outside of
-        blocks.
+        """Return by row of `ModeCounts` (number of passes outside of blocks) the least sum of ticks times weight.
 
         `most_split` has for each row the number of backwards that may be split.
         """

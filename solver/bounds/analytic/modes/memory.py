@@ -13,7 +13,7 @@ from solver.bounds.analytic.modes.values import ModeValues
 
 
 class MemoryTime(NamedTuple):
-    """Memory times ticks of one device: the least that its activations need, and the most that it has within some time.
+    """Memory times ticks of one device: the least that its activations need (`needed`), the most that it has (`given`).
 
     `capacity` is the memory that can be in use at once. `alone` and `split` are the device's numbers of forwards
     outside of blocks and of split backwards, chosen so that `given` - `needed` is greatest.
@@ -64,11 +64,11 @@ class DeviceMemory:
         self._summed = np.cumsum(self.most.astype(object))
 
     def memory_time(self, until: Ticks, splits: list[Numbers], at: int) -> MemoryTime:
-        """Return what this device's activations need and its memory has, if every device has a value of at most `until`
-        ticks.
+        """Return the memory times ticks that this device's activations need and that it has, if all devices meet
+        `until` ticks.
 
-        Of the device's own counts those with the greatest `given` - `needed` are taken. `splits` has an array of
-        `most_split` for each device, and `at` is the index of this one.
+        The device's own counts of passes are those with the greatest `given` - `needed`. `splits` has the result of
+        `most_split` for each device; `at` is the index of this device.
         """
         elsewhere = self.lags + sum(
             int(delays.by_row(np.maximum(splits[other], 0))[splits[other] >= 0].min()) for other, delays in self.others

@@ -18,13 +18,17 @@ from solver.bounds.analytic.modes.counts import ModeCounts, Numbers
 
 
 class Argument(NamedTuple):
-    """Ticks that one argument proves for a device: `values` has rows for passes outside of blocks, columns for splits.
+    """Ticks that one argument proves for a device, for each number of its passes outside of blocks and of split
+    backwards.
 
-    The device's work less `after`, the most of it that can be left at a certain instant, starts at `start` at the
-    earliest; at least `tail` ticks follow that instant. The instant is the end of the device's last forward, which is
-    of the chain with stages `last` here, or (`last` None) that of its last gradient; or, where `after` and `tail` are
-    0, its own end. `head` and `first_backward` are the earliest starts of its first pass and first backward, from the
-    start of device `owner` (None: from time 0). `start` and `after` may have a single row or column for all.
+    The argument is about an instant: the end of the device's last forward, which is on the chain whose stages here are
+    `last`; or with `last` None the end of its last gradient; or, if `after` and `tail` are 0, the end of its work. All
+    of the device's work but `after`, the most that can be left at the instant, runs between `start`, its earliest
+    start, and the instant, and at least `tail` ticks follow.
+
+    `values` has rows for the passes outside of blocks and columns for the split ones; `start` and `after` may have a
+    single row or column for all. `head` and `first_backward` are the earliest starts of the device's first pass and
+    first backward, counted from the start of device `owner` (None: from time 0).
     """
 
     owner: DeviceId | None
@@ -38,12 +42,13 @@ class Argument(NamedTuple):
 
 
 class ModeValues:
-    """Lower bounds that one device proves, for each number of its passes outside of blocks and of split backwards.
+    """Lower bounds that one device proves, in ticks, for each number of its passes outside of blocks and of split
+    backwards.
 
-    `values` has them in ticks, a row for each number outside of blocks and a column for each number split, as in
-    `counts` (`ModeCounts`). Of the arguments of one group one is valid, but it is unknown which, so the least counts;
-    of the groups the greatest. There are two cases, of which the least counts: memory is full at the first backward, or
-    has room for one more forward.
+    `values` has a row for each number outside of blocks and a column for each number split, as `counts` has
+    (`ModeCounts`). Arguments are in groups: one argument of each group is valid, but it is not known which, so the
+    least value of the group counts; over groups the greatest counts. Two cases are computed, of which the least counts:
+    memory is full at the first backward, or has room for one more forward.
     """
 
     def __init__(self, paths: Paths, objective: Objective, device: int) -> None:
