@@ -29,10 +29,11 @@ def most_activations(devices: int) -> int:
 
 
 def bpipe(problem: Problem) -> Schedule:
-    """Return 1F1B with evictions and loads, such that no device has more than `most_activations` at once.
+    """Return 1F1B with evictions and loads, such that no device has more activations than `most_activations`.
 
-    A device evicts an activation to its partner before a forward that would exceed them, and loads it back before its
-    backward. Raises `DoesNotApply` where 1F1B never exceeds them, or the file allows no such moves.
+    A device evicts an activation to its partner before a forward that would exceed that number, and loads it back
+    before its backward. Raises `DoesNotApply` where 1F1B never exceeds the number, or the file does not allow such
+    moves.
     """
     chain, most = one_stage_a_device(problem), most_activations(problem.devices)
     if min(problem.devices, problem.microbatches) <= most:

@@ -35,9 +35,10 @@ def no_closed_form(_: Problem) -> ClosedForm | None:
 
 
 class Parameter(NamedTuple):
-    """A whole-number parameter of a schedule, written after a colon in its name: meaning, and order for a value.
+    """A whole-number parameter of a schedule, written after a colon in the schedule's name.
 
-    `order` raises `DoesNotApply` for values that are not possible. `what` is the meaning, as text.
+    `what` is its meaning, as text. `order` returns the order for a value, and raises `DoesNotApply` for values that are
+    not possible.
     """
 
     what: str
@@ -45,12 +46,12 @@ class Parameter(NamedTuple):
 
 
 class Priorities(NamedTuple):
-    """Places of a schedule in the orders in which solves and plans try schedules, found by experiment.
+    """Places of a schedule in the orders in which solves and plans try published schedules, found by experiment.
 
-    Places count from 0, None for all others. `promising` schedules are tried first. `long_problems` is the place among
-    schedules that are made quickly and lose least time, with which very long problems begin; `high_memory` ones of
-    these keep up to two activations for each device. `plan` is the place among schedules whose best partition a plan
-    starts from, since it is soon proved.
+    Places count from 0; None for a schedule that is tried after those with a place. `promising` is the place in a
+    solve. `long_problems` is the place in a solve of a very long problem, which begins with schedules that are quickly
+    made and have little idle time; with `high_memory`, such a schedule has up to two activations for each device.
+    `plan` is the place in the search of a plan, for schedules whose best partition is soon proved.
     """
 
     promising: bool = False

@@ -58,10 +58,11 @@ def _pairs_of_microbatches(problem: Problem) -> int:
 
 
 def eight_steps(near: Direction, far: Direction, rank: int, half: int) -> Iterator[Slot]:
-    """Yield the slots of a device in order; `rank` (from 0) of `half` devices counts from the end where `near` enters.
+    """Yield the slots of a device in order, in DualPipe's eight steps.
 
-    A step is a number of rounds; in a round 0 and 1 are the directions `near` and `far`, B is the split backward, BW
-    the full one and W the oldest weight pass postponed.
+    `rank` (from 0) of `half` devices counts from the end at which micro-batches of `near` enter. A step is a number of
+    rounds, written as text: 0 and 1 are the directions `near` and `far`, B is the split backward, BW the full one, and
+    W the oldest weight pass that was postponed.
     """
     inner, outer = rank + 1, half - 1 - rank
     main = len(near.microbatches) - 2 * half + inner

@@ -31,9 +31,9 @@ TURNS = 8  # times the order is disturbed
 
 
 def cost_aware(problem: Problem, published: Callable[[Problem], Schedule], name: str) -> Schedule:
-    """Return the published order improved for the real times, or unchanged, under the given name.
+    """Return the order of `published(problem)` improved for the real times, or unchanged, under the given name.
 
-    Better is less makespan, or span if the objective counts each device from its first pass.
+    Better means less makespan, or less span if the objective counts each device from its first pass.
     """
     start = published(problem)
     search = _Search(problem, Schedule(start.orders, name))

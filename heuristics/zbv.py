@@ -28,10 +28,10 @@ Needs = list[list[list[tuple[DeviceId, Leg, Ticks]]]]
 
 
 class Choices(NamedTuple):
-    """Two yes/no choices of a variant: before which passes a W also fills a wait shorter than itself.
+    """Two yes/no choices of a variant: the passes before which a W also fills a wait that is shorter than the W.
 
-    It does so only on devices that can afford the delay. `before_backward_down`: before backwards on the V's leg down;
-    `before_forward`: before forwards.
+    `before_backward_down`: before backwards on the V's leg down; `before_forward`: before forwards. A W does so only on
+    devices that can afford the delay.
     """
 
     before_backward_down: bool
@@ -39,10 +39,11 @@ class Choices(NamedTuple):
 
 
 def zbv(problem: Problem) -> Schedule:
-    """Return the best of four variants with room for 2p chunk activations per device, by the problem's objective.
+    """Return the best of four variants, by the problem's objective, with room for 2p chunk activations per device.
 
-    A variant runs again as long as it gets better, each device then allowed the waits that the last run left it with.
-    Raises `DoesNotApply` unless backwards split and device d has stages d and 2p-1-d.
+    A variant runs again as long as it gets better; the idle time that each device had in the run before then says how
+    long its weight passes may delay others. Raises `DoesNotApply` unless backwards split and device d has stages d and
+    2p-1-d.
     """
     split_backward(problem)
     v_of_stages(problem)

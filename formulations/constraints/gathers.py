@@ -26,7 +26,7 @@ def check(timeline: Timeline) -> bool:
 def post(model: Model) -> None:
     """Post that each pass ends before a release of its parameters, or starts after the gather that follows the release.
 
-    Further gathers are taken in turn, and within the limit of their number.
+    Gatherings that may be left out are used in order, and no more often than their number is limited to.
     """
     operation_of, cp = model.operations.of, model.cp
     for gap in model.jobs.gaps:

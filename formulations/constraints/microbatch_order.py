@@ -32,7 +32,8 @@ def check(timeline: Timeline) -> bool:
 
 
 def post(model: Model) -> None:
-    """Post that each operation starts after the same one of the previous micro-batch, where that loses no optimum."""
+    """Post that each operation starts after the same operation of the previous micro-batch, where that loses no
+    optimum."""
     ops = model.operations
     for earlier, x in (*ops.in_microbatch_order.items(), *(ops.interchangeable if model.known.numbered else ())):
         model.cp.add(model.start[x] >= model.end(earlier))

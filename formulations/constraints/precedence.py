@@ -21,7 +21,7 @@ def check(timeline: Timeline) -> bool:
 def post(model: Model) -> None:
     """Post that each operation starts at least the lag after the end of each predecessor, where both run.
 
-    If two modes share one operation and both wait, the row is unconditional.
+    If one operation stands for two modes, and both wait, the row needs no condition.
     """
     for before, after, lag, jobs, whole in asking(model.operations.arcs, SHORT):
         later = model.start[after] >= model.end(before) + lag

@@ -50,7 +50,7 @@ class Precedence(NamedTuple):
 class Fusion(NamedTuple):
     """Blocks `backward` and `weight` (B and W) that may run as one full backward of `ticks`.
 
-    It takes `taken` memory at its start, and frees that of both at its end.
+    At its start the full backward takes memory `taken`; at its end it frees the memory that both blocks free.
     """
 
     backward: BlockId
@@ -71,11 +71,12 @@ class Overlap(NamedTuple):
 class BlockGraph:
     """The work of one micro-batch as blocks, identified by their index in `blocks`, with precedences (`waits`).
 
-    `microbatches` is the number of micro-batches that one copy of the graph stands for: one for each chain.
-    `capacity[d]` is None where device d's memory is unlimited. For the graph of a problem, `of_task` gives the block of
-    a task, the backward being the one that sends the gradient; where passes are several tasks, each stream is a device.
-    The memory of both blocks of an overlap is taken when both start, and freed when both end. `fusions` are the
-    backwards and weight blocks that may run as one full backward.
+    Where there are several chains, one copy of the graph has a micro-batch of each: `microbatches` is their number.
+    `capacity[d]` is the memory of device d, None if unlimited. `fusions` are the B and W blocks that may run as one
+    full backward. Two blocks that overlap take the memory of both when they start, and free that of both when they end.
+
+    For the graph of a problem, `of_task` has the block of each task; for a backward it is the task that sends the
+    gradient. Where passes are several tasks, each stream is a device of the graph.
     """
 
     blocks: tuple[Block, ...]
@@ -112,7 +113,10 @@ class BlockGraph:
 
     @cached_property
     def component(self) -> tuple[BlockId, ...]:
-        """For each block, the least index of the blocks connected to it by precedences: one number for each chain."""
+        """For each block, the least index of the blocks that precedences connect it to, directly or not.
+
+        So the blocks of a chain have one number, different from those of other chains.
+        """
         root = list(range(len(self.blocks)))
 
         def find(x: int) -> int:
@@ -128,11 +132,11 @@ class BlockGraph:
 
 
 def graph_of(problem: Problem) -> BlockGraph:
-    """Return the blocks of a problem: the tasks of F, of the backward that sends the gradient, and of W on each stage.
+    """Return the blocks of a problem: on each stage the tasks of F, of the backward that sends the gradient, and of W.
 
-    A backward block has B's duration where it may be split; `fusions` list those that may be full, and `overlaps` the
-    forwards and full backwards that are shorter together: both only for passes of one task. Raises `BadInput` where
-    the periodic model does not apply (`refuse_no_period`).
+    Where a backward may be split, its block has the duration of B. `fusions` then list the blocks that may run as one
+    full backward, and `overlaps` the forwards and full backwards that are shorter together; both only for passes of one
+    task. Raises `BadInput` where the periodic model does not apply (`refuse_no_period`).
     """
     refuse_no_period(problem)
     network = problem.network

@@ -10,7 +10,10 @@ from pipesched.problem.quantities import Ticks
 
 
 class Arc(NamedTuple):
-    """Node `after` starts at least `ticks` after the start of `before`, less `repetitions` times the period."""
+    """A precedence between nodes of a schedule that repeats, over `repetitions` periods.
+
+    Node `after` starts at least `ticks` after the start of `before`, less `repetitions` times the period.
+    """
 
     before: int
     after: int
@@ -19,9 +22,10 @@ class Arc(NamedTuple):
 
 
 def least_length(nodes: int, arcs: Sequence[Arc], at_least: Ticks) -> tuple[Fraction, list[Fraction]]:
-    """Return the least period in ticks, at least `at_least`, and the earliest start of each node in it, at least 0.
+    """Return the least period in ticks, at least `at_least`, and the earliest start of each node in it, in ticks from
+    0.
 
-    Newton's method on increasing values. Raises ValueError if arcs form a cycle that is too long for every period.
+    Newton's method on increasing values. Raises `ValueError` if the arcs of a cycle cannot be satisfied by any period.
     """
     length = Fraction(at_least)
     while True:

@@ -16,12 +16,13 @@ Linear = cp_model.LinearExpr | cp_model.IntVar | int
 
 
 class Period(Protocol):
-    """The variables of a periodic model to which the constraints of a device's order refer.
+    """The variables of a periodic model to which the constraints on a device's order refer; times are in steps of the
+    model.
 
-    `place` and `repetitions` are by (block copy, device), `before` by (earlier, later, device), `anchor` by device.
-    Times are in steps of the model. `together` has a literal for every forward and backward that may overlap, forward
-    first. `copies` micro-batches of `graph` repeat every `length` steps; `fused` has the literal of each full backward,
-    and `cp` is the model.
+    `copies` micro-batches of `graph` repeat every `length` steps. `place` and `repetitions` have an entry for each
+    (block copy, device), `before` a literal for each (earlier, later, device), `anchor` the first block of each device.
+    `together` has a literal for every (forward, backward) that may overlap, `fused` one for each full backward. `cp` is
+    the CP-SAT model.
     """
 
     graph: BlockGraph

@@ -15,7 +15,7 @@ from pipesched.problem.quantities import DeviceId, MemorySteps, Ticks
 
 
 class Copy(NamedTuple):
-    """Block `block` (an index of the graph) of micro-batch `copy` among those that a pattern repeats."""
+    """Block number `block` of the graph, for micro-batch number `copy` of those that a pattern repeats."""
 
     block: BlockId
     copy: int
@@ -50,7 +50,8 @@ class Pattern:
 
     @property
     def starts(self) -> Mapping[Copy, Fraction]:
-        """Earliest start of each copy, in ticks, in the repetition of micro-batch 0, up to a common shift."""
+        """Earliest start of each copy, in ticks, when the pattern runs for the first time; all may be shifted
+        together."""
         return self._times[1]
 
     def from_anchors(self, anchors: Sequence[Copy | None]) -> Pattern:

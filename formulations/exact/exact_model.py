@@ -42,10 +42,10 @@ def improving(
 class ExactModel:
     """CP-SAT model of all schedules of jobs with a value between `at_least` and `at_most` ticks.
 
-    `starts` of a known schedule (job to step) are a hint. An order whose least span is a fraction of a tick has the
-    next integer here. Devices not in `devices` are relaxed to delays: there tasks of one type run one at a time and any
-    others at once, without memory limits, each as long as alone or in its shortest block. If no such schedule is as
-    good, none of the problem is either.
+    `starts` has the steps at which the jobs of a known schedule start, as a hint. Where the least span of an order is a
+    fraction of a tick, its value in this model is the next integer. Devices not in `devices` are relaxed to delays:
+    their tasks of one type run one at a time and any others at once, without memory limits; each takes the time that it
+    takes alone or in its shortest block. If no such schedule has a value so low, no schedule of the problem has.
     """
 
     def __init__(
@@ -120,16 +120,15 @@ class ExactModel:
         return found
 
     def most(self, steps: float) -> Fraction:
-        """Return the value in ticks of an order that takes so many steps here.
-
-        Its value in the problem is at most that.
-        """
+        """Convert a value of this model, in steps, to ticks: the value in the problem of that order is at most the
+        result."""
         return Fraction(round(steps), self.jobs.scale)
 
     def bound(self, steps: float) -> Value:
-        """Return the least value in ticks of an order that takes at least this many steps here.
+        """Convert a lower bound of this model, in steps, to a lower bound of the problem in ticks.
 
-        If no order takes less than n ticks in whole ticks, one may take less than n, but more than n - 1, in fractions.
+        The span of an order may be a fraction of a tick, which the model rounds up: if no order takes less than n ticks
+        in the model, one may take less than n in the problem, but more than n - 1.
         """
         return least_above(Fraction(round(steps) - 1 - self.jobs.zeros, self.jobs.scale), self.jobs.parts)
 

@@ -24,10 +24,10 @@ def post_objective(
     idle: IdleTimes,
     work: Mapping[Resource, DeviceWork],
 ) -> cp_model.IntVar:
-    """Add the objective as a variable in steps, to be minimised, from `at_least` to `at_most` ticks; return the
-    variable.
+    """Add the objective, in steps, as a variable to be minimised; return the variable.
 
-    `idle` is the result of `post_redundant`, `work` that of `post_work`.
+    It is at least `at_least` and at most `at_most`, both in ticks. `idle` and `work` are the variables of the valid
+    inequalities, made by `post_redundant` and `post_work`.
     """
     # All tasks of zero duration together take at most `zeros` steps.
     highest = at_most * model.scale + model.jobs.zeros

@@ -31,9 +31,9 @@ def post_redundant(model: Model) -> IdleTimes:
 
 
 def post_origin(model: Model) -> None:
-    """Post that the first task of all starts at 0, so that schedules are not shifted as a whole.
+    """Post that the first task of all starts at step 0, so that a schedule cannot be shifted as a whole.
 
-    Only for the span of a whole iteration, since all other times count from 0.
+    This is for the span of a whole iteration alone, since every other objective counts from time 0.
     """
     if not model.problem.objective.by_device or model.jobs.release:
         return

@@ -1,9 +1,9 @@
-"""Valid inequalities for open modes: idle time and work before a device's first and last passes, by the chosen modes.
+"""Valid inequalities where modes are open: idle time and work before a device's first and last passes, by chosen modes.
 
-The idle-time inequalities count for each pass the least that it may take. Where a backward may be full or a forward and
-a backward may form a block, that leaves out the W and most of the forwards. Here each pass counts what it takes in the
-mode that it has, before the first and the last pass of each kind of each stage. A block counts as its forward, with the
-least that a block of it takes.
+The inequalities of idle time (`valid_inequalities.py`) count for each pass the least time that it may take. Where a
+backward may be full, or a forward and a backward may form a block, they leave out the W and most of the forwards. Here
+each pass counts with the time that it takes in its chosen mode, before the first and before the last pass of each kind
+on each stage. A block counts as its forward, with the least that a block with this forward takes.
 """
 
 from __future__ import annotations
@@ -23,10 +23,8 @@ from pipesched.problem.passes import BW, B, F, PassKind, W
 
 
 class DeviceWork(NamedTuple):
-    """A device's least total work in its chosen modes, and variables of the idle time before some of its passes.
-
-    Both are in steps.
-    """
+    """The least total work of a device in its chosen modes, and variables of its idle time before some passes, in
+    steps."""
 
     total: Linear
     idle: list[cp_model.IntVar]

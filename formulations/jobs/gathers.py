@@ -58,7 +58,7 @@ class Gathers:
 
 
 def ends_of(problem: Problem, number: Mapping[Task, JobId], p: Pass) -> _Ends:
-    """Return the jobs with which a pass begins, and the jobs after all of which it has ended, as job numbers."""
+    """Return (jobs with which a pass begins, jobs after all of which it has ended), both as tuples of job numbers."""
     network, pass_type = problem.network, (p.kind, p.stage)
     parts = network.begins[pass_type], network.ends[pass_type]
     first, last = (tuple(number[Task(p, part)] for part in tasks) for tasks in parts)
@@ -66,10 +66,10 @@ def ends_of(problem: Problem, number: Mapping[Task, JobId], p: Pass) -> _Ends:
 
 
 def grouped_as(jobs: Jobs, schedule: Schedule) -> Jobs:
-    """Return the jobs restricted to schedules in which every pass uses the same gather as in `schedule`.
+    """Restrict jobs to schedules in which each pass uses the same gathering of parameters as in `schedule`.
 
-    Precedences take the place of the gaps. A recomputation that `schedule` does not run uses the gather of its
-    backward.
+    Precedences then replace the gaps between a release and the next gather. A recomputation that `schedule` does not
+    run uses the gathering of its backward.
     """
     if not any(stage.gather for stage in jobs.problem.stages):
         return jobs
@@ -95,9 +95,10 @@ def _recomputations_but(jobs: Jobs, running: Collection[Pass]) -> dict[tuple[Sta
 
 
 def grouped_at(jobs: Jobs, starts: Mapping[JobId, TimeSteps]) -> Jobs:
-    """Return the jobs restricted to schedules in which every pass uses the same gather as with these starts.
+    """Restrict jobs to schedules in which each pass uses the same gathering of parameters as with these starts.
 
-    `starts` maps jobs to steps; jobs that have ended are absent from it. Precedences take the place of the gaps.
+    `starts` has the step at which each job starts; jobs that have ended are absent. Precedences then replace the gaps
+    between a release and the next gather.
     """
     found = list[Precedence]()
     backward: dict[tuple[int, int], list[int]] = {}
@@ -116,10 +117,10 @@ def grouped_at(jobs: Jobs, starts: Mapping[JobId, TimeSteps]) -> Jobs:
 
 
 def gathered_at_least(problem: Problem, state: State) -> dict[StageId, int]:
-    """Return how many gathers each stage with gathered parameters needs at least, in an iteration at `state`.
+    """Return by stage with gathered parameters how often it must gather in an iteration under way, at the least.
 
-    These are the gathers that have begun, and one more if the last was released and unfinished passes still need the
-    parameters; at least 1.
+    `state` says what has begun. Every gathering that has begun counts, and one more if the last of them was released
+    and passes that have not ended need the parameters again; at least 1.
     """
     begun = {task.of for task in state.ran}
     holder = problem.parameters.holder
@@ -135,14 +136,19 @@ def gathered_at_least(problem: Problem, state: State) -> dict[StageId, int]:
 
 
 def gaps_without_end(jobs: Jobs, running: Collection[JobId]) -> Iterator[tuple[JobId, JobId]]:
-    """Yield (job n, release) for each release in `running` with no gather after it: job n, a user's last, precedes
-    it."""
+    """Yield (last job of a pass, release) for each release in `running` that no gather follows.
+
+    The pass uses the parameters that the release drops, so the job must precede the release.
+    """
     for gap in jobs.gaps:
         if gap.release in running and gap.gather not in running:
             yield from ((n, gap.release) for _, last in gap.users for n in last if n in running)
 
 
 def gathers_in_order(jobs: Jobs) -> Iterator[tuple[ChoiceId, ChoiceId]]:
-    """Yield pairs of indices of choices: further gathers of one stage, the second taken only if the first is."""
+    """Yield pairs of indices of choices: a gathering that may be left out, and the next one of the same stage.
+
+    The second may be taken only if the first is.
+    """
     choices = [(choice.stage, n) for n, choice in enumerate(jobs.choices) if choice.gathers]
     yield from ((a[1], b[1]) for a, b in pairwise(choices) if a[0] == b[0])

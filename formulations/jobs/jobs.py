@@ -124,7 +124,7 @@ class Jobs:
     opened: tuple[TimeSteps | None, ...] = ()
 
     def released(self, n: JobId) -> TimeSteps:
-        """Return the earliest step at which a job may start."""
+        """Return the step before which a job cannot start (its release time)."""
         return self.release[n] if self.release else 0
 
     @property
@@ -173,20 +173,21 @@ class Jobs:
 
     @cached_property
     def taken_by(self) -> dict[JobId, PoolId]:
-        """For each job with which a pass takes limited memory, the index of the pool.
+        """For each job with which a pass takes limited memory, the index of that memory pool.
 
-        Of a job that takes memory of several pools, only the last of these in `holdings`.
+        A job that takes memory of several pools has the last of them in `holdings`.
         """
         takers = (one for one in self.holdings if one.takes and self.room[one.pool] is not None)
         return {n: one.pool for one in takers for n in one.first}
 
     @cached_property
     def interchangeable(self) -> tuple[tuple[JobId, JobId], ...]:
-        """Pairs (first job of a micro-batch, that of the next); the second may start no sooner: symmetry breaking.
+        """Pairs (first job of a micro-batch, first job of the next): the second may start no sooner than the first.
 
-        Used where `consecutive` is empty. Micro-batches of a chain are identical, so they may be numbered in the order
-        in which they begin. Chains joined by arcs are numbered together, in the order of the first of these chains.
-        Empty where `consecutive` has the order, or micro-batches are not interchangeable.
+        This breaks the symmetry of identical micro-batches where `consecutive` is empty: they may be numbered in the
+        order in which they begin. Chains joined by arcs are numbered together, in the order in which micro-batches
+        begin on the first of these chains. Empty where `consecutive` gives the order, or micro-batches are not
+        interchangeable.
         """
         if not self.renumbered or self.release or all(choice.gathers for choice in self.choices):
             return ()
@@ -199,7 +200,7 @@ class Jobs:
         return tuple((a[1], b[1]) for line in found.values() for a, b in pairwise(sorted(line)))
 
     def chosen(self, running: Collection[JobId]) -> dict[ChoiceId, int]:
-        """Return the option that each choice, by index, takes when the jobs `running` run; 0 for one none of whose jobs
+        """Return by index of a choice the option that it takes when the jobs `running` run; 0 if none of its jobs
         runs."""
         found = dict.fromkeys(range(len(self.choices)), 0)
         for n in running:
@@ -223,9 +224,9 @@ class Jobs:
 
 
 def restricted_to_microbatch_order(jobs: Jobs) -> Jobs:
-    """Return the jobs with the restriction that jobs of one type that always run do so in micro-batch order.
+    """Restrict jobs to schedules in which jobs of one type run in micro-batch order, if jobs of the type always run.
 
-    Bounds of the result are not valid for all schedules, which `restricted` says.
+    Bounds of the result are not valid for all schedules; its field `restricted` says so.
     """
     always = ((n, job) for n, job in enumerate(jobs.jobs) if job.choice is None)
     turns = (Precedence(later, (earlier,), 0) for earlier, later in _next_microbatches(always))

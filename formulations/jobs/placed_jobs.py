@@ -14,11 +14,11 @@ from pipesched.problem.network.task_network import Resource
 
 @dataclass(frozen=True)
 class PlacedJobs:
-    """A schedule of jobs, times in steps: `orders` of job numbers on each resource, `start` of each job that runs.
+    """A schedule of jobs; all times are in steps.
 
-    `opening[d]` is the time from which device d's span counts. `before[n]` and `after[n]` are the (job, lag) pairs of
-    the precedences of job n; `waits` are pairs of jobs that keep the memory within capacity: the first ends before the
-    second starts.
+    `orders` has the job numbers on each resource in order, `start` the start of each job that runs. `opening[d]` is the
+    time from which device d's span counts. `before[n]` and `after[n]` are the precedences of job n as pairs (other job,
+    lag). `waits` are pairs of jobs that keep the memory within its capacity: the first ends before the second starts.
     """
 
     jobs: Jobs
@@ -38,11 +38,11 @@ class PlacedJobs:
         return max((self.end(n) - self.first_opening(n) for n in self.start), default=0)
 
     def opened(self, n: JobId) -> TimeSteps:
-        """Return the step from which on all devices whose streams a job occupies are open."""
+        """Return the step at which the last of the devices opens whose streams a job occupies."""
         return opened(self.jobs, self.opening, n)
 
     def first_opening(self, n: JobId) -> TimeSteps:
-        """Return the earliest opening step of the devices whose streams a job occupies."""
+        """Return the step at which the first of the devices opens whose streams a job occupies."""
         return min(self.opening[device] for device in self.jobs.devices(n))
 
     @cached_property
@@ -56,7 +56,8 @@ class PlacedJobs:
 
     @cached_property
     def tails(self) -> Mapping[JobId, TimeSteps]:
-        """For each job, the longest path in steps from its end to the end of a device, less that device's opening."""
+        """For each job, the longest path in steps from its end to the end of a device, less the opening of that
+        device."""
         found: dict[int, int] = {}
         waiting: dict[int, list[tuple[int, int]]] = {}
         for before, after in self.waits:
@@ -72,6 +73,8 @@ class PlacedJobs:
 
 
 def opened(jobs: Jobs, opening: Sequence[TimeSteps], n: JobId) -> TimeSteps:
-    """Return the step from which on all devices whose streams job `n` occupies are open; `opening` has that of each
-    device."""
+    """Return the step at which the last of the devices opens whose streams job `n` occupies.
+
+    `opening[d]` is the step at which device d opens.
+    """
     return max(opening[device] for device in jobs.devices(n))

@@ -147,9 +147,9 @@ class BoundRows:
 
 
 def mean_load(plan: PlanProblem, choice: Choice) -> Ticks:
-    """Return a lower bound in ticks: all work on the chains of `choice` divided by the total speed of the devices.
+    """Return a lower bound in ticks: all work on the chains of `choice`, divided by the total speed of the devices.
 
-    For a period, the work of one micro-batch; rounded down where there are several chains, which share a period.
+    For a period it is the work of one micro-batch, rounded down where several chains share a period.
     """
     each, stages = Fraction(0), len(choice.on(plan.cluster.devices).chains[0])
     for model in (piece.model for piece in plan.pieces_of(choice)):

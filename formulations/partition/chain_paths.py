@@ -58,22 +58,23 @@ class ChainPaths:
         return tuple(stage % length for stage in self.placement.stages_of[device])
 
     def static(self, device: int) -> Linear:
-        """Return the memory of a device that is in use whenever a pass takes some.
+        """Return the memory of a device, in steps, that is in use whenever a pass takes some.
 
-        It is that of the layers, and the least gathered parameters of a stage.
+        It is the memory of the device's layers, and the parameters of the stage that gathers least.
         """
         return self.layers(device) + self.least(device, f"gathered{device}", lambda terms: terms.gathered)
 
     def layers(self, device: int) -> Linear:
-        """Return the memory of a device's layers, in use at all times."""
+        """Return the memory of a device's layers, which is in use at all times, in steps of the partition model."""
         return sum(self.model.terms[k].memory for k in self.positions(device))
 
     def least(
         self, device: int, name: str, of: Callable[[StageTerms], Linear], extra: Mapping[DeviceId, Ticks] | None = None
     ) -> Linear:
-        """Return the minimum of a term, such as the gather's ticks, over a device's stages.
+        """Return the least value of a term, such as the ticks of a gather, over the stages of a device.
 
-        The device's entry in `extra` counts, too. A number, or a variable called `name`; 0 for a device without either.
+        `of(terms)` returns the term of a stage, and `extra` has a further value for each device with such work outside
+        of the partition. The result is a number or a variable, called `name`; 0 for a device that has neither.
         """
         own = [of(self.model.terms[k]) for k in self.positions(device)]
         own += [extra[device]] if extra and device in extra else []
@@ -85,7 +86,7 @@ class ChainPaths:
         return self._least[name]
 
     def longest_step(self) -> Linear:
-        """Return a variable that is at least the ticks of all optimizer steps of every device."""
+        """Return a variable that is at least the ticks of all optimizer steps of a device, for each device."""
         found = self.model.cp.new_int_var(0, self._most_steps, "longest step")
         for device in range(self.placement.devices):
             self.model.cp.add(found >= sum(self.model.terms[k].step for k in self.positions(device)))

@@ -20,9 +20,9 @@ Blocks = Iterable[tuple[tuple[StageId, StageId], int]]
 
 
 def add_path(model: PartitionModel, value: cp_model.IntVar, passes: Counts, lags: Ticks, blocks: Blocks = ()) -> None:
-    """Add a Benders cut: the objective is at least the length of a path through these passes, blocks and transfers.
+    """Add a Benders cut: the objective is at least the length of one path through passes, blocks and transfers.
 
-    `passes` and `blocks` say how often each lies on the path, `lags` is the sum of its transfers in ticks.
+    `passes` and `blocks` say how often each lies on the path; `lags` is the sum of its transfers in ticks.
     """
 
     # Sums, never `+=`: that changes the expression on its left, which may be a stage's own.
@@ -48,7 +48,8 @@ def add_memory(model: PartitionModel, schedule: Schedule) -> None:
 
 
 def activation_levels(model: PartitionModel, schedule: Schedule, device: int) -> list[Linear]:
-    """Return the activation memory of a device, as expressions, at each moment of its order that may have the most."""
+    """Return expressions of a device's activation memory, one for each moment of its order at which it may be the
+    largest."""
     return [
         sum(number * _amount(model, state) for state, number in counts.items()) for counts in fullest(schedule, device)
     ]
@@ -64,10 +65,11 @@ def _amount(model: PartitionModel, state: State) -> Linear:
 
 
 def fullest(schedule: Schedule, device: int) -> list[Counter[State]]:
-    """Return, for each moment of a device's order that may use the most memory, its number of micro-batches by state.
+    """Return how many micro-batches are in which state, for each moment of a device's order that may use the most
+    memory.
 
-    A state is (F, stage) before the backward and (W, stage) between B and W. Moments that another one equals or exceeds
-    in every state are left out.
+    A state is (F, stage) before the backward and (W, stage) between B and W. A moment is left out if another one has as
+    many micro-batches or more in every state.
     """
     now: Counter[State] = Counter()
     seen: dict[tuple[tuple[State, int], ...], Counter[State]] = {}

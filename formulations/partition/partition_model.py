@@ -82,7 +82,7 @@ class PartitionModel:
         return sum(number for run, number in runs_and_counts if run.name in names)
 
     def of_stage(self, stage: int) -> StageTerms:
-        """Return the terms of a stage by its number in the problem, in which every piece has its own stages."""
+        """Return the terms of a stage given by its number in the problem, where every piece has its own stages."""
         where, piece = divmod(stage, len(self.pieces))
         return self.pieces[piece][where % self.stages]
 
@@ -185,7 +185,8 @@ class PartitionModel:
             self.cp.add_hint(literal, values[variable.index] == whole)
 
     def values_of(self, partition: Partition) -> Iterator[tuple[cp_model.IntVar, int]]:
-        """Yield (variable, value) for every variable that distinguishes partitions, valued at this partition."""
+        """Yield (variable, value) for every variable that distinguishes partitions, with its value in this
+        partition."""
         for k, numbers in enumerate(self._begins(partition)):
             for variable, number in zip(self.begin[k], numbers, strict=True):
                 if isinstance(variable, cp_model.IntVar):

@@ -20,14 +20,16 @@ ChainPosition: TypeAlias = int
 
 @dataclass(frozen=True)
 class StageTerms:
-    """Times (ticks) and memory (steps of the partition model) of one stage, linear in the variables of a partition.
+    """Times (in ticks) and memory (in steps of the partition model) of one stage, linear in the variables of a
+    partition.
 
-    `gradient` is the least time of a pass that sends the gradient on (B where backwards may be split), `work` the least
-    that a micro-batch's passes add to the work of their device, `least_backward` its backward part, and `busy` the
-    least that F and the gradient add to it; blocks of two passes make these less. `block_saves` is what they save at
-    most. `memory` is that of the layers. `gather` and the fields after it are time and memory for the stage's
-    parameters; `reduce` is one bucket; `gathered_to_backward` is the least that stays from a stage's forward to its
-    backward.
+    `gradient` is the least time of a pass that sends the gradient on: of B where backwards may be split, else of BW.
+    `work` is the least that the passes of a micro-batch add to the work of their device, `least_backward` the part of
+    its backward, and `busy` the least that F and the gradient add. Blocks of two passes save at most `block_saves`.
+
+    `memory` is that of the layers. `gather` and the fields after it are times and memory for the stage's parameters:
+    `reduce` is the time of one bucket, and `gathered_to_backward` the least memory that stays from a stage's forward to
+    its backward.
     """
 
     forward: Linear

@@ -14,10 +14,10 @@ from pipesched.problem.quantities import DeviceId
 
 
 def blocks_that_gain(operations: Operations, known: KnownOrder, devices: set[DeviceId]) -> Iterator[Pair]:
-    """Yield the (forward, backward) pairs on these devices for which an overlapped block may improve a schedule.
+    """Yield the (forward, backward) pairs on these devices whose overlapped block may improve a schedule.
 
-    Their order is open and the block is shorter than the two in sequence: no other block ends anything sooner. None
-    where the split B and W are never worse than the full backward.
+    Other blocks end nothing sooner: the order of the two passes must be open, and the block shorter than the two in
+    sequence. There are none where split B and W are never worse than the full backward.
     """
     problem = operations.jobs.problem
     if not problem.network.blocks or not problem.network.one_task_each:

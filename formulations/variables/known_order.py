@@ -15,11 +15,12 @@ from pipesched.problem.quantities import DeviceId
 
 
 class KnownOrder:
-    """The order of operations that precedences and memory fix; `precedes(x, y)` if x always ends before y starts.
+    """The order of operations that follows from precedences and memory: `precedes(x, y)` if x always ends before y
+    starts.
 
-    Always: in every schedule in micro-batch order that runs both. `before[n]` are the predecessors of operation n as
-    bits. `numbered`: micro-batches are numbered in the order in which they begin, where no more is known of their
-    order. Only the memory of `devices` (all if None) is used to derive orders.
+    "Always" means in every schedule in micro-batch order that runs both. `before[n]` are the predecessors of operation
+    n, as bits of an integer. With `numbered`, nothing else is known of the order of micro-batches, and they are
+    numbered in the order in which they begin. Orders are derived only from the memory of `devices` (None: all).
     """
 
     def __init__(
@@ -71,9 +72,10 @@ class KnownOrder:
         return found
 
     def open_pairs(self, devices: Collection[DeviceId] | None = None) -> int:
-        """Return the number of pairs of operations of one resource without a known order: one order literal each.
+        """Return the number of pairs of operations of one resource whose order is not known: each needs an order
+        literal.
 
-        Only resources of these devices count (None: all), and no two operations of different modes of one choice.
+        Only resources of `devices` count (None: all), and no pairs of operations that never both run.
         """
         found = 0
         for where, here in self.operations.on.items():

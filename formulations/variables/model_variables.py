@@ -129,7 +129,8 @@ class Model:
         return [runs for runs in map(self.runs_job, jobs) if not isinstance(runs, bool)]
 
     def before(self, x: Operation, y: Operation) -> Truth | None:
-        """Return True, False or a literal that is true if x ends before y starts; None if no literal orders the two."""
+        """Return a truth value: x ends before y starts. It is True, False or a literal; None if the model does not
+        order the two."""
         orders, there = self.order or {}, self.operations.resources(y)
         for where in self.operations.resources(x):
             if where in there and where in orders:
@@ -150,10 +151,10 @@ class Model:
 
     @cached_property
     def shortest(self) -> dict[Operation, TimeSteps]:
-        """For each operation, the least steps that its resource spends on it, for idle-time inequalities.
+        """For each operation, the least steps that it adds to the work of its resource, for inequalities of idle time.
 
-        0 if it may not run or be empty. A block is shorter than its two passes in sequence; the difference is
-        subtracted from the forward.
+        0 if the operation may not run, or may be empty. What a block saves against its two passes is subtracted from
+        the forward.
         """
         ops, jobs = self.operations, self.jobs.jobs
         shortest = {

@@ -32,7 +32,7 @@ class Operation(NamedTuple):
 
     @property
     def memory_key(self) -> tuple[int, ...]:
-        """Key shared by the operations of one stage and micro-batch that take and free the same memory."""
+        """Key that the operations of one stage and micro-batch share if they take and free the same memory."""
         return self.role in OF_PARAMETERS, self.stage, self.microbatch
 
 
@@ -113,10 +113,8 @@ class Operations:
         return self.jobs.jobs[self.jobs_of[x][0]].choice
 
     def mode(self, x: Operation) -> tuple[ChoiceId | None, int]:
-        """Return (choice, option): the choice on which it depends if x runs, and the option with which it does.
-
-        The choice is None for an operation that always runs.
-        """
+        """Return (choice, option): operation x runs if the choice takes the option. The choice is None if x always
+        runs."""
         job = self.jobs.jobs[self.jobs_of[x][0]]
         return job.choice, job.option
 

@@ -84,9 +84,11 @@ class WindowJobs:
         return JobMemory(one.pool, takes, gives, first or last, last, where)
 
     def memory_before(self, pool: PoolId, taker: JobId) -> MemorySteps:
-        """Return how much of a memory pool passes begun before the window occupy when job `taker` of the window starts.
+        """Return how much of a memory pool is occupied by passes outside the window when job `taker` of the window
+        starts.
 
-        A release before the window counts if it has ended when the job currently starts; the job then waits for it.
+        These passes begin before the window. Memory that they release counts as free if the release has ended when the
+        job currently starts; the job then waits for it.
         """
         placed, begin = self.placed, self._begun(self.inside[taker])
         level = 0
@@ -113,9 +115,9 @@ class WindowJobs:
 
     @cached_property
     def kept_waits(self) -> Sequence[tuple[JobId, JobId]]:
-        """The waits for memory that stay, as (job, job that waits for its end).
+        """The waits for memory that stay as they are, as pairs (job, job that waits for its end).
 
-        They are those in pools that are not free, and those of jobs outside the window.
+        They are the waits in pools that are not free, and those of jobs outside the window.
         """
         pool_of, device = self.placed.jobs.taken_by, self.placed.jobs.device
         return [

@@ -24,11 +24,12 @@ TimeSlot: TypeAlias = int
 def draw_together(
     problem: Problem, rows: Sequence[Row], moves: Callable[[tuple[TimeSlot, DeviceId]], bool], displace_weights: bool
 ) -> None:
-    """Move passes, in order of time, to the first gap after their predecessors if the memory peak does not rise.
+    """Move passes, in order of time, to the first gap after their predecessors, if the memory peak does not rise.
 
-    `rows` (the passes of each device by slot, None for a gap) is changed in place. `moves((slot, device))` is True if
-    that pass may move. The peak is the largest of all devices before the moves. With `displace_weights` the rows have
-    no weight passes, and each W takes the first gap after its B, in the order of the Bs.
+    `rows` has the pass in each slot of each device (None for a gap), and is changed in place. `moves((slot, device))`
+    is True if the pass there may move. The peak is the largest over the devices before the moves. With
+    `displace_weights` the rows have no weight passes, and each W takes the first gap after its B, in the order of the
+    Bs.
     """
     devices = [_DisplacedWeights(row) if displace_weights else _AsTheyAre(row) for row in asking(rows)]
     cap = max(one.peak() for one in asking(devices))
@@ -45,9 +46,10 @@ def draw_together(
 
 
 def most_live(forwards: Sequence[TimeSlot], backwards: Sequence[TimeSlot], every: TimeSlot, count: int) -> int:
-    """Return the peak number of live activations of forwards and backwards in these slots of a device.
+    """Return the most activations in memory at once on a device whose pattern of slots repeats.
 
-    The slots are repeated `count` times, every `every` slots. Each W takes the first gap after its B.
+    `forwards` and `backwards` are the slots of the passes of one period, which has `every` slots and repeats `count`
+    times. Each W takes the first gap after its B.
     """
     row = [0] * (max(*forwards, *backwards) + every * count)
     for kind, slots in ((1, forwards), (-1, backwards)):

@@ -14,7 +14,7 @@ from pipesched.schedule.schedule import overlapped
 
 
 class Walk(NamedTuple):
-    """Forwards and full backwards of one device, each in order, and the number of warm-up forwards."""
+    """The forwards of one device in order, its full backwards in order, and the number of warm-up forwards."""
 
     forwards: list[Pass]
     backwards: list[Pass]
@@ -65,7 +65,8 @@ def walks(problem: Problem, groups: Sequence[range], hop: int, extra: int = 0) -
 
 
 def lines(problem: Problem, warm_up: Callable[[int], int]) -> list[tuple[int, Walk]]:
-    """Return for every device its place i in the pipeline, and its passes with a warm-up of `warm_up(i)` forwards.
+    """Return for every device (i, walk): its place i in the pipeline, and its passes with `warm_up(i)` warm-up
+    forwards.
 
     Raises `DoesNotApply` unless there is one stage per device.
     """
@@ -87,9 +88,10 @@ def one_forward_one_backward(walk: Walk, paired: bool = False) -> list[Slot]:
 
 
 def delayed_weights(walk: Walk, delay: int) -> list[Pass]:
-    """Return the order of a device with split backwards: each W follows its B by `delay` backwards, or is at the end.
+    """Return the order of a device with split backwards, each W after the B that is `delay` backwards later than its
+    own.
 
-    Before that are the warm-up forwards, then forward and B in turn.
+    The warm-up forwards are first, then forward and B alternate. Weight passes left over at the end are last.
     """
     order = walk.forwards[: walk.warm_up]
     inputs = [backward._replace(kind=B) for backward in walk.backwards]

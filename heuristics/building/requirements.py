@@ -98,16 +98,17 @@ def equal_costs(problem: Problem) -> EqualCosts | None:
 
 
 def peaks_along(problem: Problem, peak_of: Callable[[int, StageId], MemorySteps]) -> tuple[MemorySteps, ...]:
-    """Return each device's peak, by device, from `peak_of(i, stage)`, that of the i-th stage of the pipeline.
+    """Return the peak of each device, by device: `peak_of(i, stage)` for the device of `stage`, the i-th in the
+    pipeline.
 
-    For one stage per device.
+    The problem must have one stage per device.
     """
     placed = {problem.placement.stage_device[s]: peak_of(i, s) for i, s in enumerate(problem.placement.chains[0])}
     return tuple(placed[d] for d in range(problem.devices))
 
 
 def chunk_peaks(problem: Problem, chunks: Sequence[int]) -> tuple[MemorySteps, ...] | None:
-    """Return each device's peak in steps of memory from its number of chunk activations, at most all that it ever has.
+    """Return each device's peak in steps of memory: `chunks[d]` activations, but no more than device d ever runs.
 
     None if activations differ between stages.
     """

@@ -25,10 +25,10 @@ Edge = tuple[PassId, Ticks]
 
 @dataclass(frozen=True)
 class PassGraph:
-    """All passes of a problem whose backwards split, by number: predecessors, duration in ticks, memory changes.
+    """All passes of a problem with split backwards, by number: predecessors, durations in ticks, memory changes.
 
-    By pass, `device` is its device, `before` and `after` are its predecessors and successors, each with the lag in
-    ticks.
+    `device[n]` is the device of pass n; `before[n]` and `after[n]` are its predecessors and successors, each as (pass,
+    lag).
     """
 
     devices: int

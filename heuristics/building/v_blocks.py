@@ -80,9 +80,9 @@ def _unit_problem(p: int, m: int) -> Problem:
 
 
 def roomiest(problem: Problem, name: str) -> Schedule:
-    """Return the order of the block with most activations in flight that fits the capacity; V-Min if none fits.
+    """Return the order of the block with the most activations in flight that fits the capacity; V-Min if none fits.
 
-    Raises `DoesNotApply` as `v_block` does.
+    Raises `DoesNotApply` unless backwards split and device d has stages d and 2p-1-d.
     """
     schedule = v_block(problem, name, V_ZB)
     for offsets in (V_TWO_THIRDS, V_HALF, V_MIN):
