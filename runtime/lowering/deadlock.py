@@ -22,12 +22,12 @@ from runtime.lowering.topological_order import in_order
 
 
 class Semantics(StrEnum):
-    """The condition under which a runtime's sends and receives complete; the value is its name in texts.
+    """The rule by which a runtime's sends and receives end; the value is its name in texts.
 
-    `RENDEZVOUS`: both ends block until the other end is there. `POSTED`: a transfer is posted and ends in its order,
-    one at a time for each pair of devices; a pass waits for the tensors it uses. `BUFFERED`: a send leaves its tensor
-    and goes on; a receive blocks until it is there. A program that runs to its end under rendezvous does so under the
-    other two, which wait for less.
+    `RENDEZVOUS`: both ends block until the other end is there. `POSTED`: a transfer is posted, and passes go on until
+    they use its tensor; the transfers of a pair of devices run one at a time, in the order posted. `BUFFERED`: a send
+    leaves its tensor and goes on; a receive blocks until the tensor is there. A program that runs to its end under
+    rendezvous does so under the other two, which wait for less.
     """
 
     # Both ends block until the other end is there: DeepSpeed's point-to-point calls, gloo's blocking ones.
@@ -116,7 +116,7 @@ class _EventGraph:
 def prove(program: Program, semantics: Semantics) -> Proof:
     """Return the proof that a program ends; raises `Deadlock`, with the cycle of waits, if it does not.
 
-    `BadInput` if an end of a transfer has no other end, or is on the wrong device.
+    `BadInput` if a send has no receive, a receive no send, or one of them is on the wrong device.
     """
     alone = list(unmatched(program))
     if alone:

@@ -44,10 +44,11 @@ def transfer_rows(timeline: Timeline, streams: Streams) -> TransferRows:
 
 
 def sequence_rows(timeline: Timeline, streams: Streams) -> tuple[tuple[Task | TaskTransfer, ...], ...]:
-    """Return each device's part of the one sequence: its tasks, and the transfers that it sends and receives.
+    """Return for each device its tasks and the transfers that it sends or receives, in the order of one global
+    sequence.
 
-    A device that launches them in this order launches those of every stream in that stream's order, each after its
-    predecessors on the device; so one thread can launch them all.
+    A device that launches them in this order launches the transfers of every stream in that stream's order, each after
+    its predecessors on the device. So one thread can launch them all.
     """
     problem = timeline.problem
     transfers = [

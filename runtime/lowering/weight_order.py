@@ -18,7 +18,8 @@ from pipesched.schedule.timeline import Timeline
 
 
 def weight_microbatches(schedule: Schedule, fused: bool = False) -> dict[Pass, MicrobatchId]:
-    """Return for each W the micro-batch that it takes once renumbered: that of its stage's k-th B for the k-th W.
+    """Return for each W the micro-batch that it takes after renumbering: the k-th W of a stage takes that of its k-th
+    B.
 
     With `fused`, a BW counts as a B and a W in one, and has an entry too.
     """
@@ -34,7 +35,7 @@ def weight_microbatches(schedule: Schedule, fused: bool = False) -> dict[Pass, M
 
 
 def with_weights_in_order(timeline: Timeline) -> dict[Pass, Pass]:
-    """Return for each pass of a timeline the pass to run in its place: Ws are renumbered, all others stay.
+    """Return for each pass of a timeline the pass that runs in its place: W passes are renumbered, all others stay.
 
     Where micro-batches differ in size, each pass stays as it is.
     """

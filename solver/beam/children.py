@@ -20,9 +20,9 @@ STEP, MATE, DELAY, START, END = range(5)
 class Children(NamedTuple):
     """Children of the nodes of one layer of a beam search, as arrays with a row for each child.
 
-    `nodes` has the nodes themselves (see `solver.beam.nodes`), `keys` a hash of the steps each has run, `ranks` an
-    estimate in ticks of the value that its best order reaches. `parents` are indices in the layer; `moves` have the
-    columns STEP, MATE and DELAY of the move from the parent.
+    `nodes` has the nodes themselves (see `solver.beam.nodes`), `keys` a hash of the steps that each has run, `ranks` an
+    estimate of the value, in ticks, that the best order from there reaches. `parents` has the index of the parent in
+    its layer, and `moves` the move from the parent, in columns STEP, MATE and DELAY.
     """
 
     nodes: Numbers

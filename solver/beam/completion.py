@@ -28,10 +28,11 @@ _LEFT_OUT = np.inf
 
 
 class CompletionBounds(NamedTuple):
-    """Completion rows by layer (number of passes run), and the addition of each step to the keys of their states.
+    """Completion bounds of all states, by layer (number of passes run).
 
-    `number[d]` is the index of device d in the backward pass, -1 if it has no stage. Orders that cannot end before
-    `value` ticks are pruned. `raises` has the additions by step.
+    `layers` has the completion rows of each layer. The key of a state in it is the sum over steps of `raises` times how
+    many micro-batches have taken the step. `number[d]` is the index of device d in such a row, -1 if the device has no
+    stage. Orders that cannot end before `value` ticks are pruned.
     """
 
     layers: list[CompletionRows]
@@ -59,11 +60,10 @@ def completion_bounds(problem: Problem, stop: Event) -> CompletionBounds | None:
 def rank_by_completion(
     nodes: Numbers, moves: Numbers, ranks: NDArray[np.float64], done: int, walks: Walks, bounds: CompletionBounds
 ) -> None:
-    """Add the completion bounds in ticks to `ranks`, those of children of layer `done`; infinite where they reach the
-    cutoff.
+    """Add the completion bound of each child, in ticks, to its rank in `ranks`; the children are of layer `done`.
 
-    Also infinite where no order that begins so reaches an end within memory. Arrays have a row for each child. `nodes`
-    are the children, `moves` the moves that lead to them.
+    A rank becomes infinite if its bound reaches `bounds.value`, or if no order that begins so ends within memory.
+    Arrays have a row for each child: `nodes` are the children, `moves` the moves that lead to them.
     """
     for further in (1, 2):
         if done + further < len(bounds.layers):

@@ -24,11 +24,11 @@ _AT_ONCE = 4_000
 
 
 class BeamOrder(NamedTuple):
-    """The best order found.
+    """The best order found by a beam search, as its moves.
 
-    `value` is the longest time of a device, in ticks from its opening to its end, weight passes included. A move is a
-    step, the gradient in a block with it (-1 for none), and its delay: 1 if a waiting weight pass runs before it though
-    neither time nor memory requires that.
+    `value` is the longest time of a device, in ticks from its opening to its end, weight passes included. A move is
+    (step, gradient in a block with it or -1, delay); the delay is 1 if a pending weight pass runs first though neither
+    time nor memory requires it.
     """
 
     value: Ticks

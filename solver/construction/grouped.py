@@ -15,8 +15,8 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 def in_groups(problem: Problem, size: int) -> Schedule:
     """Return the order in which groups of `size` micro-batches run through one stage of a device before the next stage.
 
-    Backwards likewise, in reverse order of stages, each as a full backward. With groups of one it is one micro-batch
-    after the other; larger groups gather the parameters of each stage less often and keep more activations.
+    Backwards run so too, in reverse order of stages, and all are full. Groups of one are one micro-batch after the
+    other; larger groups gather the parameters of each stage less often, and have more activations in memory.
     """
     return schedule_of([list(_of_device(problem, device, size)) for device in range(problem.devices)], "pipesched")
 

@@ -11,10 +11,11 @@ from pipesched.problem.quantities import StageId, Ticks
 
 
 def in_flight_shares(problem: Problem) -> dict[StageId, int]:
-    """Return by stage the micro-batches that may be in flight at once, which share out each limited device's memory.
+    """Return by stage how many micro-batches may be in flight at once, so that a device's memory is shared by its
+    stages.
 
-    Activations live for a round trip, so in steady state a stage needs memory in proportion to its own round trip.
-    Stages of devices without a limit, or without activations, have no entry.
+    Activations live for a round trip, so in the steady state a stage needs memory in proportion to its round trip.
+    Stages of devices without a limit, and stages without activations, have no entry.
     """
     network, shares = problem.network, dict[int, int]()
     for device, capacity in enumerate(problem.room):

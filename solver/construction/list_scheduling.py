@@ -62,11 +62,12 @@ def policies(problem: Problem) -> Iterator[Policy]:
 
 
 def families(problem: Problem) -> list[list[Policy]]:
-    """Return the policies to try for a problem, in families, each in the order in which to try them.
+    """Return the policies to try for a problem, in families, each in the order in which its policies are tried.
 
-    First policies that run all backwards in one mode: with a fixed number of forwards before the first backward if each
-    device has one stage and backwards may be split, with shares of the memory if several stages of a device compete for
-    it, and without either; then policies that form blocks, in which backwards are full.
+    The first families run all backwards in one mode. There is one with a fixed number of forwards before the first
+    backward, if each device has one stage and backwards may be split; one with shares of the memory, if several stages
+    of a device compete for it; and one without either. After them are the policies that form blocks, in which backwards
+    are full.
     """
     may_split = problem.pipeline.splits
     ties = tuple(product((True, False), (True, False)))
@@ -99,7 +100,8 @@ def block_policies(problem: Problem) -> list[Policy]:
 
 
 def fixes_warm_up(problem: Problem) -> bool:
-    """True if each device has one stage, so that the forwards before its first backward can be counted."""
+    """True if each device has one stage: then a policy may fix the number of forwards before the device's first
+    backward."""
     return all(len(stages) == 1 for stages in problem.placement.stages_of)
 
 
@@ -117,8 +119,9 @@ def _some_block_gains(problem: Problem) -> bool:
 def sequential(problem: Problem) -> Schedule:
     """Return the schedule of one micro-batch after the other, every backward full: it fits whenever any schedule does.
 
-    For each micro-batch of the chains that feed no other, the forwards run, with those of the chains that feed it, then
-    the backwards; those of the feeding chains as soon as all that they fed are done.
+    For each micro-batch of a chain that feeds no other chain, first its forwards run, each after the forwards of the
+    chains that feed it; then its backwards. Backwards of a feeding chain run as soon as those of all micro-batches that
+    it fed have ended.
     """
     chains, number = problem.placement.chains, problem.placement.chain_index
     feeding = {number[arc.before] for arc in problem.chain_arcs.arcs if not arc.backward}

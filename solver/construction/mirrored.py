@@ -70,7 +70,7 @@ def _mirror(problem: Problem) -> Sequence[DeviceId] | None:
 
 
 def unfolded(problem: Problem, schedule: Schedule) -> Schedule:
-    """Return the schedule of both chains on all devices from `schedule`, one of the problem that `folded` returns.
+    """Return the schedule of both chains on all devices, made of `schedule`, one of the problem that `folded` returned.
 
     Micro-batches that a chain does not have are left out.
     """

@@ -38,11 +38,11 @@ from solver.construction.policy import LISTS
 
 
 class Simple(NamedTuple):
-    """Rules that are equal on all stages.
+    """Rules of the list scheduler that are the same on all stages.
 
-    `share` is the limit of micro-batches in flight as a percentage of the number by Little's law, None without limit,
-    and `more` are micro-batches added to it; `patience` (of weight passes) and `yields` (of forwards) are waits in
-    percent of a weight pass and of a forward.
+    `share` limits the micro-batches in flight, in percent of the number by Little's law, None without limit; `more`
+    micro-batches are added to that. `patience` is how long weight passes wait, in percent of a weight pass, `yields`
+    how long forwards wait, in percent of a forward.
     """
 
     share: int | None
@@ -51,9 +51,9 @@ class Simple(NamedTuple):
     patience: int
 
     def each_number(self) -> Iterator[list[Simple]]:
-        """Yield four lists of rules, in each of which one number takes all values that are tried, the others stay.
+        """Yield four lists of rules, one for each field: the field takes all values that are tried, the others stay.
 
-        In order of importance: share, more, patience, yields.
+        The fields are in order of importance: share, more, patience, yields.
         """
         yield [self._replace(share=share) for share in LISTS.in_flight]
         yield [self._replace(more=more) for more in range(LISTS.most_extra + 1)]
@@ -102,9 +102,10 @@ class RuleMaker:
         return Rules(np.array((self._split, 1, 0, 0, -1), np.int64), rules)
 
     def ranked(self, random: np.random.Generator) -> Rules:
-        """Return random rules by which the passes of a device are chosen by their ranks, the same on all devices.
+        """Return random rules by which the passes of a device are chosen by rank; the ranks are the same on all
+        devices.
 
-        Micro-batches in flight are limited, if at all, on the first stage of a chain, to half to twice the number of
+        If micro-batches in flight are limited, it is on the first stage of a chain, to half to twice the number of
         devices.
         """
         devices = len(self._shop.devices)

@@ -72,11 +72,12 @@ def best_times(problem: Problem, schedule: Schedule) -> Timeline:
 
 
 def retimed(problem: Problem, timeline: Timeline) -> Timeline | None:
-    """Return a timeline's order with its best times in `problem`, which has other stages; None if it cannot run there.
+    """Return the order of a timeline with its best times in `problem`, which has other stages; None if it cannot run
+    there.
 
-    Where tasks occupy several resources at once, the order of passes without that of tasks is tried too, since
-    `problem` may have other resources. Passes that run once may be those of other stages there, as the norm of all
-    gradients if the first stages are frozen.
+    Since `problem` may have other resources, the order of passes alone is tried too, without that of tasks that occupy
+    several resources. Passes that run once an iteration may belong to other stages in `problem`: the norm of all
+    gradients does if the first stages are frozen there.
     """
     here, there = set(timeline.schedule.columns.pass_types), set(problem.network.tasks)
     if not here <= there or any(kind in ONCE for kind, _ in there - here):
@@ -118,10 +119,10 @@ def _paths_from(graph: Graph, sequence: Numbers, device: int) -> list[Ticks | No
 
 
 def greatest_mean(paths: _PathLengths) -> Value:
-    """Return the greatest mean length in ticks of the paths on a cycle of devices; 0 if there is no cycle.
+    """Return the greatest mean length, in ticks, of the paths on a cycle of devices; 0 if there is no cycle.
 
-    No times of the order have a lower span, and some have this one. `paths[d][e]` is the longest path from the first
-    start of device d to the end of device e, None without one.
+    It is the least span of the order. `paths[d][e]` is the longest path from the first start of device d to the end of
+    device e, None without one.
     """
     n = len(paths)
     # For each number k of paths, the longest walk of k paths that ends on each device.

@@ -41,11 +41,11 @@ ANNEALING = AnnealParams()
 class AnnealingParameters(NamedTuple):
     """Parameters of an annealing run.
 
-    Temperatures (first `hot`, last `cold`) are in mean durations of a unit; the energy is the time of the longest
-    device plus `evenness` times the mean over devices. A unit (pass or block) jumps over at most `reach` others, and
-    `filling` is the share of moves that bring a unit from anywhere into an idle time. `changing` is the share of moves
-    that change backward modes and blocks, where those are open. A run that is `leaving` returns the best of its second
-    half if the first half found nothing better than its start.
+    The temperatures, `hot` at first and `cold` at last, are in mean durations of a unit. The energy is the time of the
+    longest device plus `evenness` times the mean over devices. A unit (pass or block) jumps over at most `reach`
+    others; `filling` is the share of moves that bring a unit from anywhere into an idle time, `changing` the share of
+    moves that change backward modes and blocks, where these are open. With `leaving`, a run whose first half finds
+    nothing better than its start returns the best of its second half.
     """
 
     hot: float
@@ -57,20 +57,19 @@ class AnnealingParameters(NamedTuple):
     leaving: bool = False
 
     def in_ticks(self, mean: float) -> AnnealingParameters:
-        """Return the parameters with temperatures in ticks, above 0, and numbers of one type; `mean` is ticks per unit.
+        """Return the parameters with temperatures in ticks, above 0; `mean` is the mean duration of a unit in ticks.
 
-        One type lets one compiled version serve all calls.
+        All numbers get one type, so that one compiled version serves all calls.
         """
         hot, cold = max(1e-6, self.hot * mean), max(1e-9, self.cold * mean)
         return self._replace(hot=hot, cold=cold, evenness=float(self.evenness), filling=float(self.filling))
 
 
 class AnnealedSchedule(NamedTuple):
-    """Best schedule of an annealing run, and its value: the longest time of a device from its opening, in the units'
-    time.
+    """Best schedule of an annealing run, and its value: the longest time of a device from its opening.
 
-    That is in ticks for passes, in steps for jobs. `schedule` is None if the memory of its order is not safe for every
-    timing.
+    The value is in ticks if the units are passes, in steps if they are jobs. `schedule` is None if the memory of its
+    order is not safe for every timing.
     """
 
     value: int

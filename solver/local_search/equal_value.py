@@ -83,11 +83,11 @@ class EqualValueSearch:
         self.idle_until = chosen_starts(timeline) if self.span else [0.0] * problem.devices
 
     def for_memory(self, most: Ticks, weights: Sequence[int], moves: int, seed: int, halt: IntArray) -> Timeline | None:
-        """Return the timeline met of least memory (device peaks divided by weights) and at most `most` ticks.
+        """Return the timeline of least memory met, with a value of at most `most` ticks.
 
-        None if the given timeline breaks that limit or a capacity, or the result's memory is not safe for every timing.
-        The walk makes `moves` moves, or ends early once another thread sets `halt[0]`. `seed` is that of the random
-        numbers.
+        Compared is the largest peak of a device divided by the device's weight. None if the given timeline breaks the
+        limit or a capacity, or the memory of the result is not safe for every timing. The walk makes `moves` moves, or
+        ends early once another thread sets `halt[0]`. `seed` is that of the random numbers.
         """
         unit = max(self.problem.network.memory_in_flight, default=0) / max(1, *weights) or 1.0
         shares = np.array([1 / weights[d] if weights[d] else 1.0 for d in self.units.owner])
@@ -98,11 +98,12 @@ class EqualValueSearch:
     def for_mean(
         self, noise: Noise, most: Ticks | None, temperatures: tuple[float, float], moves: int, seed: int, halt: IntArray
     ) -> Timeline | None:
-        """Return the timeline met of least mean value under `noise`, at most `most` ticks without (None: any).
+        """Return the timeline of least mean value under `noise`, with a value without noise of at most `most` ticks
+        (None: any).
 
-        `temperatures` are the first and last, in mean durations of a unit. None if the given timeline breaks the limit
-        or a capacity, or the result's memory is not safe for every timing. The walk makes `moves` moves, or ends early
-        once another thread sets `halt[0]`. `seed` is that of the random numbers.
+        `temperatures` are the first and the last one, in mean durations of a unit. None if the given timeline breaks
+        the limit or a capacity, or the memory of the result is not safe for every timing. The walk makes `moves` moves,
+        or ends early once another thread sets `halt[0]`. `seed` is that of the random numbers.
         """
         hot, cold = (temperature * self.annealer.mean for temperature in temperatures)
         goal = self._goal(self._samples(noise), -1 if most is None else most, np.ones(len(self.units.owner)))

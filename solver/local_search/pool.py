@@ -27,10 +27,7 @@ POOL = PoolParams()
 
 @dataclass
 class Member:
-    """A schedule of the pool, its value in units of the file, and the number of runs from it without gain.
-
-    `stale` is the number of runs from it without gain.
-    """
+    """A schedule of the pool, its value in the file's unit, and the number of runs from it without gain (`stale`)."""
 
     timeline: Timeline
     value: float

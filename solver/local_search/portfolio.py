@@ -109,16 +109,19 @@ class OrderSearch:
         self._halt = np.zeros(1, np.int64)
 
     def go_on(self, best: Timeline, limits: Limits, done: Callable[[], bool]) -> None:
-        """Set the best schedule, the limits and the end (`done()`) of the next `run`; the pool and random numbers
-        continue."""
+        """Set the best schedule, the limits and the condition `done()` to end for the next `run`.
+
+        The pool and the random numbers continue.
+        """
         self.best, self.limits, self.done = best, limits, done
         self.workers = limits.workers or os.cpu_count() or 1
 
     def run(self, seconds: float, offer: Callable[[Schedule], Timeline | None]) -> bool:
-        """Anneal for `seconds`; `offer` gets every order found and returns its timeline if now the best, else None.
+        """Anneal for `seconds`; `offer` is called with every order found, and returns its timeline if it is now the
+        best.
 
-        Ends early once `done()`. Under a deterministic limit rounds are counted instead of seconds. Returns False,
-        without a run, if the best schedule has no units to move.
+        Ends early once `done()` is True. Under a deterministic limit rounds are counted in place of seconds. Returns
+        False, without a run, if the best schedule has no units to move.
         """
         if self._annealer(self.best)[0] is None:
             return False

@@ -27,9 +27,10 @@ from solver.step_orders.weights import Weights, weights_of
 
 
 class Taken(NamedTuple):
-    """One step of an order, by its index on a micro-batch's path along the chain and back.
+    """One step of an order: its index on a micro-batch's path along the chain and back.
 
-    Before it run `delay` weight passes more than those that end in time for it. With `full`, it is a full backward.
+    `delay` is the number of weight passes that run before it in addition to those that end in time for it. With `full`
+    the step is a full backward.
     """
 
     step: StepId
@@ -61,7 +62,7 @@ def all_steps(problem: Problem, chain: tuple[StageId, ...]) -> ModelledSteps | N
 
 
 def order_count(problem: Problem) -> int | None:
-    """Return about how many labels are expanded with one kept per state; None if the search does not apply.
+    """Return about how many labels a search expands that keeps one per state; None if the search does not apply.
 
     It applies to problems of plain passes with one chain and without overlapped blocks.
     """

@@ -25,10 +25,10 @@ from solver.diagram.transitions import note_end, raise_times
 
 
 class Weights(NamedTuple):
-    """Weight passes; those of a device are `of[first[device]:first[device + 1]]`, the longest first.
+    """Weight passes of a chain; those of a device are `of[first[device]:first[device + 1]]`, the longest first.
 
-    Each is the index of its backward step, counted from the first backward, which is also the index into `ticks` and
-    `full`; `full` is the duration in ticks of a full backward if that saves time, else 0.
+    A weight pass is given by the index of its backward step, counted from the first backward. That is also the index
+    into `ticks`, its duration, and into `full`, the duration of the full backward if that saves time, else 0.
     """
 
     ticks: TickArray

@@ -32,9 +32,9 @@ Full = tuple[tuple[PassKind, TaskPart], ...]
 
 @dataclass(frozen=True)
 class StreamDecomposition:
-    """A problem with passes of several tasks, and the `plain` problem whose stage n has the tasks `rows[n]`.
+    """A problem with passes of several tasks, and the `plain` problem in which the tasks `rows[n]` are stage n.
 
-    `full[s]` says which task of a split backward each task of the full backward of stage s is.
+    `full[s]` says which task of the full backward of stage s is which task of the split one.
     """
 
     problem: Problem
@@ -43,7 +43,7 @@ class StreamDecomposition:
     full: tuple[Full, ...]
 
     def claim(self, found: Certificate) -> Certificate:
-        """Return the certificate of the original problem, of the same value, that one of the plain problem implies."""
+        """Convert a certificate of the plain problem to one of the original problem, of the same value."""
         assert found.evidence is not None, "bounds of the engine have evidence"
         text = (
             "A task of each forward, and that of the backward which mirrors it, is taken as a stage of its own, and a "
@@ -53,7 +53,7 @@ class StreamDecomposition:
         return replace(found, text=text, device=None, evidence=own)
 
     def order(self, timeline: Timeline) -> Schedule:
-        """Return the plain problem's schedule, whose passes are in the order of their tasks' starts in a timeline."""
+        """Return the plain problem's schedule with its passes in the order in which a timeline starts their tasks."""
         gradient, places = self.problem.network.gradient, dict[Pass, tuple[int, int]]()
         parts = int(self.plain.tick / timeline.problem.tick)
         for task, start in timeline.starts.items():

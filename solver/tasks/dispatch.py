@@ -74,10 +74,10 @@ def dispatched(graph: JobGraph, rank: Mapping[JobId, float]) -> dict[JobId, Time
 
 
 def memory_waits(jobs: Jobs, schedule: Schedule) -> list[JobArc]:
-    """Return the arcs by which each pass that takes memory waits for enough releases, in a given order that fits.
+    """Return arcs by which each pass that takes memory waits for enough memory to be freed, for an order that fits.
 
-    Passes that take from one memory pool run in this order, so waits of one also delay later ones. Passes of devices
-    that share a host's memory are ordered by their places in the devices' orders.
+    Passes that take from one pool do so in the order of the schedule, so what one waits for delays the later ones too.
+    Passes of devices that share a host's memory are ordered by their places in the orders of their devices.
     """
     passes, of_pass = schedule.pass_set, dict[tuple[int, Pass], list[JobMemory]]()
     for one in jobs.holdings:
@@ -127,10 +127,10 @@ def _in_passes_of(jobs: Jobs, schedule: Schedule) -> Schedule:
 
 
 def expanded(jobs: Jobs, schedule: Schedule) -> Iterator[Schedule]:
-    """Yield up to three orders of tasks from one order of passes, which also fix the use of memory.
+    """Yield up to three orders of tasks from one order of passes, which also decides which passes get memory first.
 
-    Two dispatch tasks of several passes as they become ready, by longest tail or by place in the order; the last keeps
-    the order of passes on every stream. Orders that deadlock or exceed the memory are left out.
+    Two of them start tasks as they become ready, those with the longest tail first, or those earliest in the order of
+    passes; the third keeps the order of passes on every stream. Orders that deadlock or exceed the memory are left out.
     """
     schedule = _in_passes_of(jobs, schedule)
     jobs = grouped_as(jobs, schedule)

@@ -23,9 +23,9 @@ class JobUnits:
     """Jobs as units for annealing, by number: the fields of `Units`, with times in steps and streams in place of
     devices.
 
-    `device[n]` is the index of the stream of unit n. Jobs that release memory together keep their order. Raises
-    `ValueError` unless each limited memory is taken and released by one stream, whose order then determines the level,
-    or if a job occupies several streams.
+    `device[n]` is the index of the stream of unit n. Jobs that free memory together keep their order. Raises
+    `ValueError` if a job occupies several streams, or unless each limited memory is taken and freed on one stream,
+    whose order then determines its level.
     """
 
     def __init__(self, placed: PlacedJobs) -> None:

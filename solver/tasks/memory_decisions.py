@@ -21,9 +21,10 @@ Mode = PassKind | None
 
 
 class Rule(NamedTuple):
-    """Decision rule: modes (OFFLOAD or recomputations) in order of preference, and how early reloads may run.
+    """A rule by which activations are offloaded or recomputed: the modes in order of preference (OFFLOAD,
+    recomputations).
 
-    `ahead` is the number of passes before its backward at which a reload may run at most.
+    A reload runs at most `ahead` passes before its backward.
     """
 
     prefer: tuple[PassKind, ...]

@@ -46,10 +46,10 @@ def placed_in(jobs: Jobs, timeline: Timeline) -> PlacedJobs | None:
 
 
 def placed_at(jobs: Jobs, starts: Mapping[JobId, TimeSteps], opening: Sequence[TimeSteps]) -> PlacedJobs | None:
-    """Return the jobs in the orders of these starts (steps), at their earliest starts and with the waits for memory.
+    """Return the jobs in the orders that these starts give, at their earliest starts, with the waits that memory needs.
 
-    Equal jobs are put in micro-batch order; `opening` is each device's first step. None if memory is not safe for other
-    timings.
+    `starts` has the step of each job, `opening[d]` the first step of device d. Equal jobs are put in micro-batch order.
+    None if the memory is not safe for other timings.
     """
     schedule = schedule_of_starts(jobs, in_microbatch_order(jobs, starts))
     if schedule is None:

@@ -45,9 +45,10 @@ _KINDS = ((F,), (B, BW), (W,), (F, B, BW), (B, BW, W), (F, B, BW, W))
 
 
 class Serial:
-    """Serial schedule generation of the jobs that run, with `further` precedences; arrays are by place in `running`.
+    """Serial schedule generation of the jobs that run, with the precedences `further` in addition to their own.
 
-    Raises `ValueError` if a pass takes memory by several jobs, or a job takes or releases two memories.
+    Arrays have an entry for each place in `running`. Raises `ValueError` if a pass takes memory by several jobs, or a
+    job takes or frees two memories.
     """
 
     def __init__(self, jobs: Jobs, running: Collection[JobId], further: Iterable[JobArc] = ()) -> None:
@@ -110,10 +111,10 @@ class Serial:
         return Shop._make((*own, *memory_columns, needs, at, feeds[:, 0].copy(), feeds[:, 1].copy(), further))
 
     def run(self, ranks: Ranks) -> tuple[TimeSteps, Ranks] | None:
-        """Return the latest end and the starts, in steps, of the schedule by these ranks; None in a deadlock of memory.
+        """Return the latest end and the starts, in steps, of the schedule by these ranks; None if memory deadlocks.
 
-        Where memory is unlimited the schedule is justified: shifted as late as possible and then as early, if that ends
-        sooner.
+        Where memory is unlimited the schedule is justified: all jobs are shifted as late as possible and then as early
+        as possible, and the result is used if it ends sooner.
         """
         found = self.plain(ranks)
         if found is None or self._back is None:

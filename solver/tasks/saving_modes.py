@@ -16,10 +16,11 @@ Running = tuple[list[JobId], list[JobArc]]
 
 
 def saving_modes(jobs: Jobs) -> Iterator[Running]:
-    """Yield choices of the jobs that run, each with arcs that delay its reloads or recomputations until needed.
+    """Yield choices of the jobs that run, each with arcs that delay its reloads or recomputations until they are
+    needed.
 
-    Backwards are split. There is a choice for offloading and one for each kind of recomputation, used on every stage
-    where the backward leaves time for it; without modes of activations there is one choice, without arcs.
+    There is one choice for offloading and one for each kind of recomputation, used on every stage where the time until
+    the backward suffices for it. Without modes of activations there is one choice, without arcs. Backwards are split.
     """
     options = jobs.problem.network.options
     kinds = {kind for modes in options.values() for mode in modes for kind in mode}
@@ -33,7 +34,7 @@ def saving_modes(jobs: Jobs) -> Iterator[Running]:
 def running_with(jobs: Jobs, kind: PassKind) -> Running:
     """Return the jobs that run if activations return by passes of `kind`, and arcs between jobs.
 
-    A stage whose backward is needed sooner than that mode takes keeps its activations. The arcs delay reloads or
+    A stage whose backward is needed before such a pass could end keeps its activations. The arcs delay reloads or
     recomputations until they are needed.
     """
     options = jobs.problem.network.options

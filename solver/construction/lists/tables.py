@@ -65,7 +65,7 @@ def fits_64_bits(problem: Problem) -> bool:
 
 
 def shop_of(problem: Problem, split: bool) -> Shop:
-    """Return the problem as arrays for a run, with backwards `split` or full, but for those in blocks, which are full.
+    """Return the problem as arrays for a run, with backwards `split` or full; in blocks they are always full.
 
     Memory for workspace is reserved (`with_reserve`).
     """
@@ -164,11 +164,11 @@ def rules_of(problem: Problem, policy: Policy, shop: Shop) -> Rules:
 
 
 class ListRun(NamedTuple):
-    """A completed run: its passes in scheduling order, as rows (kind, stage, micro-batch) of `put`, and its times in
+    """A completed run of the list scheduler: its passes in the order in which they were scheduled, and its times in
     ticks.
 
-    `span` and `makespan` are those of starting as soon as possible. `spans` and `ends` are the sums over all devices of
-    the times from their first start to their last end, and of the last ends.
+    A row of `put` is (kind, stage, micro-batch). `span` and `makespan` are those of starting as soon as possible.
+    `spans` is the sum over all devices of the time from first start to last end, `ends` the sum of their last ends.
     """
 
     put: Array

@@ -24,9 +24,10 @@ UNLIMITED = -1
 class Block(NamedTuple):
     """Forwards and backwards of one micro-batch: those of device d are `rows[at[d]:at[d + 1]]`, in order.
 
-    Times are in ticks, memory in units of the resolution. `room[d]` is a device's memory (-1: unlimited), `since[d]`
-    when its time begins to count if the first micro-batch starts at 0: with the first pass, or at 0. A value is the
-    largest time of a device. `length` is the end of the last backward, `of[k]` the kind and stage of row k.
+    Times are in ticks, memory in steps of the resolution. `room[d]` is the memory of device d (-1: unlimited).
+    `since[d]` is when its time begins to count if the first micro-batch starts at 0: with its first pass, or at 0. The
+    value of a schedule is the largest time of a device. `length` is the end of the last backward; `of[k]` is the kind
+    and stage of row k.
     """
 
     rows: Any
@@ -40,7 +41,8 @@ class Block(NamedTuple):
 def serves(problem: Problem) -> bool:
     """Return True for a plain pipeline of one chain in which some device's memory is limited.
 
-    With ample memory there is no reason not to wait. Times and memory must fit compiled code. Not for a period.
+    False with ample memory, where nothing is gained by not waiting; also for a period, and where times or memory do not
+    fit compiled code.
     """
     view = problem.view
     limited = view is not None and any(room is not None for room in view.room)
@@ -53,11 +55,11 @@ def _kinds(split: bool) -> tuple[PassKind, ...]:
 
 
 def simplified(view: PipelineView, split: bool) -> Iterator[PipelineView]:
-    """Yield the pipeline, and it with passes of equal times, without transfer times, and with neither.
+    """Yield the pipeline with and without transfer times, then both once more with passes of equal times.
 
-    Between passes of unequal times, and with transfers, hardly any start fits. An order found without them is one with
-    the real times too: a device's memory depends on the order of its passes alone. `split`: backwards are split into B
-    and W.
+    Between passes of unequal times, and with transfers, hardly any start fits. An order found without them is valid
+    with the real times too, since the memory of a device depends on the order of its passes alone. `split`: backwards
+    are split into B and W.
     """
     ticks = [view.ticks[kind, s] for kind in _kinds(split) for s in view.stages]
     none = (0,) * len(view.arrivals)

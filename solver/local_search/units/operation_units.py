@@ -65,10 +65,12 @@ class Operations:
 
     By number: the `device`, the `line` (a role on a stage or its queue, whose operations keep the order of
     micro-batches), and `needs`, the (operation, lag in ticks) pairs that must have ended before. `ticks`, `takes` and
-    `gives` (memory at start and end) are those of an operation by itself; `whole_ticks`, `whole_takes` and
-    `whole_gives` those of a B joined to its W. `weight[n]` is the W of a B. `orders` are of operations that are not
-    joined to a B; `fused[n]` is True for a B whose W is joined to it or that has none, and `mate[n]` is the F joined to
-    a B. -1 where there is none.
+    `gives` are the duration of an operation by itself and its memory at start and end; `whole_ticks`, `whole_takes` and
+    `whole_gives` are those of a B joined to its W.
+
+    `orders` has the operations of each device that are not joined to a B. `weight[n]` is the W of a B, and `mate[n]`
+    the F joined to a B; both -1 where there is none. `fused[n]` is True for a B that has its W joined to it, or has
+    none.
     """
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:

@@ -19,11 +19,12 @@ from solver.tasks.serial_kernel import Shop
 
 
 class Dispatcher:
-    """Make schedules of the jobs of `serial` by policies, in order of time, with its memory and precedences.
+    """Makes schedules of the jobs of `serial` by policies, in order of time, with the memory and precedences of
+    `serial`.
 
     `run` returns the latest end and the starts of a policy's schedule, in steps by place in `serial.running`; None if
-    it deadlocks. `again` and `back` are True where the policies' numbers for later visits of a device, and the one
-    that delays reloads and recomputations, matter. Each thread needs a `twin` of its own.
+    it deadlocks. `again` is True if the policy's numbers for later visits of a device matter, `back` if the number that
+    delays reloads and recomputations does. Each thread needs a copy, made by `twin`.
     """
 
     def __init__(self, serial: Serial) -> None:

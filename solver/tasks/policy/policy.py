@@ -25,13 +25,11 @@ _PARAMS = PolicyParams()
 class Policy(NamedTuple):
     """Numbers by which a free stream chooses its next task.
 
-    On stages where a chain returns to a device that it visited before, the `_again` numbers replace the others, except
+    Ranks are times: the task of least rank goes first; urgent tasks go before all others. Units: a *period* is the time
+    that the busiest stream needs for one micro-batch; a *transit* is the least time of one micro-batch from its first
+    task to its last, in periods, as a number of micro-batches; a *duration* is the mean duration of a task. On stages
+    where a chain returns to a device that it has visited before, the `_again` numbers replace the others, except
     `slack_again`, which is added.
-
-    Units: a *period* is the time that the busiest stream needs for one micro-batch; a *transit* is as many
-    micro-batches as there are periods in the least time of one micro-batch from its first task to its last; a
-    *duration* is the mean duration of a task. Ranks are times: the task of least rank goes first. Urgent tasks go
-    before all others.
     """
 
     # The limit of micro-batches in flight on a stage.
@@ -74,9 +72,10 @@ class Policy(NamedTuple):
     later: float  # periods by which they are reloaded later than possible
 
     def moved(self, random: Random, again: bool = True, back: bool = False) -> Policy:
-        """Return a random neighbour: a policy of which some numbers are changed slightly or much.
+        """Return a random neighbour: a policy in which some numbers are changed, slightly or much.
 
-        The `_again` numbers change only with `again`, the last two, for reloads and recomputations, only with `back`.
+        Numbers whose names end in `_again` change only if `again`; the last two, for reloads and recomputations, only
+        if `back`.
         """
         found, count = list(self), Policy._fields.index("reserve" if again else "slack_again")
         for _ in range(random.randint(1, _PARAMS.most_changes)):
