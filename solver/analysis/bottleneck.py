@@ -1,4 +1,4 @@
-"""Bottleneck analysis by analytic bounds: those of the problem, and of it without memory limits or transfer times.
+"""Bottleneck analysis by analytic bounds: of the problem, and of copies without memory limits or transfer times.
 
 No search is run.
 """
@@ -16,7 +16,7 @@ from solver.bounds.saving.certificates import certificates
 
 
 def bottleneck(problem: Problem, proved: Certificate | None = None) -> Bottleneck:
-    """Return the bottleneck of a problem, by certificates of it and of copies without memory limits or transfer times.
+    """Return the bottleneck of a problem: its bounds, compared with those without memory limits or transfer times.
 
     No search is run. `proved` is the certificate of a solve, used if it is stronger than the analytic ones.
     """

@@ -21,8 +21,9 @@ _MOST_LEVELS = 50_000
 class MemoryLevels:
     """Memory levels that a schedule of a problem can have, as fractions in the units of `scale`.
 
-    A level is an amount of memory per device, or a share of each device's capacity where capacities differ. `shares_of`
-    are the capacities of which levels are shares, if not the problem's own; levels are then always shares.
+    A level is an amount of memory per device or, where capacities differ, a share of each device's capacity.
+    `shares_of` are the capacities that levels are shares of, if they are not the problem's own; levels are then always
+    shares.
     """
 
     def __init__(self, problem: Problem, shares_of: Sequence[Fraction] | None = None) -> None:
@@ -56,7 +57,7 @@ class MemoryLevels:
         )
 
     def under(self, level: Fraction) -> Problem:
-        """Return the problem with the capacities of this level, within its own."""
+        """Return the problem with the capacities of this level, none of them above the problem's own."""
         return self.problem.with_room(self.capacities(level))
 
     def snapped(self, level: Fraction) -> Fraction:

@@ -52,10 +52,10 @@ def least_memory(
     on_progress: OnProgress | None = None,
     stop: Event | None = None,
 ) -> tuple[Solution, LeastMemory]:
-    """Return the solution with its schedule replaced by one of least memory, and the least memory with its proof.
+    """Return the solution with a schedule of least memory in place of its own, and the least memory with its proof.
 
-    The schedule's value is at most (1 + within) x the best value found; if the search finds a better value, that one
-    counts from then on. Raises ValueError if the solution has no schedule, or the objective is the period.
+    The value of the schedule is at most (1 + `within`) times the best value found, including values that this search
+    finds. Raises `ValueError` if the solution has no schedule, or the objective is the period.
     """
     search = _Search(solution, within, limits, on_progress or (lambda *_: None), stop or Event())
     search.known()

@@ -48,7 +48,8 @@ class ParetoFront:
         self._proved[level] = certificate
 
     def analytic(self, level: Fraction) -> Certificate:
-        """Return the strongest analytic certificate with the capacities of a level; no search is run. Cached."""
+        """Return the strongest analytic certificate for the capacities of a level; results are cached, and no search is
+        run."""
         if level not in self._analytic:
             began = time.monotonic()
             self._analytic[level] = certificates(self.levels.under(level), self.problem.objective)[0]

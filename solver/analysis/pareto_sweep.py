@@ -83,11 +83,11 @@ def frontier(
 ) -> Frontier:
     """Return the best value and bound at about `points` memory levels, from the least of any schedule to ample memory.
 
-    The next level lies in the interval over which the curve falls most, so that points gather where it bends. `limits`
-    are for the whole sweep, and `seconds` their time limit. The file's capacities limit nothing; they are one of the
-    points, and where they differ between devices they set the unit (a level is then a share of them). `within` are the
-    least and the greatest level to look at, in the units of `MemoryScale`. Raises ValueError for the objective period,
-    for fewer than two points, and for a range that no schedule fits.
+    The next level is in the interval over which the curve falls most, so that points gather where it bends. `limits`
+    are for the whole sweep, and `seconds` replaces their time limit. The capacities of the file limit nothing. They are
+    one of the points and, where they differ between devices, the unit: a level is then a share of them. `within` has
+    the least and the greatest level to look at, in the units of `MemoryScale`. Raises `ValueError` for the objective
+    period, for fewer than two points, and for a range that no schedule fits.
     """
     refuse_other("frontier", problem, Problem, A_PROBLEM)
     limits = limits_from("frontier", limits, seconds)

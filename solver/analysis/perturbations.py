@@ -22,7 +22,7 @@ _Wanted = Callable[[PassKind, TaskSpec], bool]
 def changes(problem: Problem, device: DeviceId, busiest: DeviceId) -> list[Perturbation]:
     """Return the changed problems worth solving for a sensitivity analysis, the most informative first.
 
-    `device` is the bottleneck, `busiest` has most work.
+    `device` is the bottleneck, `busiest` the device with the most work.
     """
     memory = list(_more_memory(problem))
     memory.sort(key=lambda change: (change.device is not None, change.device != device))

@@ -36,10 +36,10 @@ _PARAMS = ComparisonParams()
 
 
 def compare(problem: Problem, limits: Limits | None = None, schedules: Sequence[str] | None = None) -> Comparison:
-    """Return the published schedules (all, or those named), best first, and last the best one found, named `pipesched`.
+    """Return the results of published schedules (all, or those named), and the best schedule found, named `pipesched`.
 
-    Schedules that exceed the memory are listed after those that fit, and those that do not apply, with the reason,
-    after both. Raises `BadInput` for an unknown name.
+    Those that fit the memory are first, best first; then those that exceed it; then those that do not apply, with the
+    reason. The schedule found is last. Raises `BadInput` for an unknown name.
     """
     wanted = HEURISTICS.names() if schedules is None else [schedule_named(name).name for name in schedules]
     limits = limits or Limits()
@@ -58,11 +58,11 @@ def search_limits(problem: Problem, limits: Limits) -> Limits:
 
 
 def all_tried(solution: Solution, names: Sequence[str], limits: Limits, stop: Event | None = None) -> Solution:
-    """Return the solution with results of the named schedules, including those that the search did not try.
+    """Return the solution with the results of all named schedules, including those that the search did not try.
 
-    These get the time that the search left, or a small share of the limit, until `stop` is set; a schedule without time
-    is listed as not tried. A published schedule that fits and is better than the schedule found becomes the solution's
-    schedule.
+    These get the time that the search left, or a small share of the limit, until `stop` is set; a schedule for which no
+    time is left is listed as not tried. A published schedule that fits and is better than the schedule found becomes
+    the solution's schedule.
     """
     stop = stop or Event()
     untried = sorted({*names} - {one.name for one in solution.candidates})

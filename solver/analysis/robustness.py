@@ -57,10 +57,10 @@ USUAL = Noise(0.05, BATCH, 0)
 
 
 def robustness(solution: Solution, noise: Noise = USUAL, seconds: float = inf) -> Robustness | None:
-    """Return the mean value under noise of a solution's schedule and of the best few published ones that fit.
+    """Return the mean value under noise of a solution's schedule, and of the best few published schedules that fit.
 
-    Only published schedules within one relative deviation of the solution's value count. None without a schedule, for
-    the objective period, and where sampling would take long or more than `seconds`.
+    A published schedule counts only if its value is within one relative deviation of the solution's. None without a
+    schedule, for the objective period, and where sampling would take long, or more than `seconds`.
     """
     refuse_other("robustness", solution, Solution, A_SOLUTION)
     return within(Deadline.after(seconds), lambda: _robustness(solution, noise))
@@ -93,10 +93,10 @@ def most_robust(
 ) -> Solution:
     """Return the solution with the schedule of least mean under noise that is found within the limits.
 
-    Starts are the solution's schedule, the published ones that fit, and list schedules; random walks change their
-    orders, each order evaluated on the same samples. Its value without noise may be larger; the lower bound stays that
-    of the problem without noise. `on_progress` gets every better mean, in the file's unit. The solution is returned
-    unchanged if it has no schedule; raises ValueError for the period.
+    The search starts from the solution's schedule, the published ones that fit, and list schedules; random walks change
+    their orders, and all orders are evaluated on the same samples. The value of the result without noise may be larger;
+    the lower bound stays that of the problem without noise. `on_progress` is called with every better mean, in the
+    file's unit. A solution without a schedule is returned unchanged. Raises `ValueError` for the period.
     """
     refuse_other("most_robust", solution, Solution, A_SOLUTION)
     if solution.problem.objective.repeats:

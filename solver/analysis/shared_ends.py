@@ -15,10 +15,11 @@ _ENDS = (("embedding", 0), ("output layer", -1))
 
 
 def sharing_ends(problem: Problem) -> Iterator[Perturbation]:
-    """Yield at most one change: the excess of ends of a chain over the stages between is shared by all devices.
+    """Yield at most one change: all devices share the work that the ends of a chain have in excess of the stages
+    between.
 
     The shared parts run as in vocabulary parallelism (arXiv 2411.05288, algorithm 1), with collectives as long as the
-    longest transfer. A stage keeps its modes of saving memory, and then all of its activation.
+    longest transfer. A stage with modes of saving memory keeps these, and all of its activation.
     """
     if not _may_have_modules(problem):
         return

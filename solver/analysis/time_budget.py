@@ -52,7 +52,7 @@ _VALUE_ALONE = replace(ENGINE, finish=Search.solution)
 class Budget:
     """Time for about `questions` solves; if some end early, the others get more.
 
-    `reserved` seconds at the end are for work after the solves. Under a deterministic limit the clock plays no part:
+    `reserved` seconds at the end are for work after the solves. Under a deterministic limit the clock does not count:
     every solve gets the same share of the units of work.
     """
 
@@ -81,10 +81,10 @@ class Budget:
         return inf if counted else max(0.0, self.limits.seconds - self.reserved - self.seconds)
 
     def ask(self, problem: Problem, target: Value | None = None) -> Solution:
-        """Solve a problem in its share of the time left, for value and bound alone; With a `target` in ticks it only
-        decides if there is a schedule of at most that value.
+        """Solve a problem within its share of the time left, for value and bound alone.
 
-        If the solve had to be ended since it took far longer, the best list schedule is tried as well.
+        With a `target` in ticks it is only decided if some schedule has at most that value. If the solve was ended
+        because it took far too long, the best list schedule is tried as well.
         """
         units = self.limits.deterministic
         if units is not None:
@@ -112,7 +112,7 @@ def _stopping_after(seconds: float, parent: Event) -> AbstractContextManager[Eve
 
 
 def with_list_schedule(solution: Solution, limits: Limits, stop: Event) -> Solution:
-    """Return the solution, with the best list schedule instead of its own if that is better and valid."""
+    """Return the solution with the best list schedule in place of its own schedule, if that is better and valid."""
     best = _best_list_schedule(solution.problem, limits, stop)
     return solution if best is None else _better(solution, best)
 

@@ -27,9 +27,10 @@ class Named(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """Durations of one run, which share most of their error, so together they count as `weight` measured steps.
+    """Durations of one run, with a function that predicts them.
 
-    `predicted` returns a duration in seconds for each measured one, for the rates of the device in its argument.
+    They share most of their error, so together they count as `weight` measured steps. `predicted` returns a duration in
+    seconds for each measured one, for the rates of the device in its argument.
     """
 
     measured: tuple[Named, ...]
@@ -38,7 +39,7 @@ class Observation(NamedTuple):
 
 
 def of_step(step: MeasuredStep, config: ModelConfig) -> Observation:
-    """Return the observation of the one duration of a whole training step."""
+    """Return the observation of a whole training step: a single duration."""
     return Observation((Named(step.place, step.seconds),), lambda wanted: [predicted_seconds(step, config, wanted)])
 
 

@@ -49,10 +49,10 @@ RATES = (*SHARES, *LAUNCHES)
 
 
 class FittedRate(NamedTuple):
-    """A fitted rate, the table's rate (`before`), and the relative standard error of the former.
+    """A fitted rate (`value`), the rate in the table (`before`), and the relative standard error of the fitted one.
 
-    The error is None if no measured duration depends on the rate; `spread` was the error before anything was measured.
-    `value` is the fitted rate.
+    The error is None if no measured duration depends on the rate. `spread` is the error that was assumed before the
+    fit.
     """
 
     name: str
@@ -111,10 +111,10 @@ class _Linear(NamedTuple):
 
 
 def fit_rates(observations: Sequence[Observation], wanted: Wanted, params: CalibrationParams = PARAMS) -> RatesFit:
-    """Return the likeliest rates of a device given observations; a rate without effect on any duration stays as it is.
+    """Return the likeliest rates of a device given observations; a rate on which no duration depends stays as it is.
 
-    `wanted` has the device, with the table's rates, and the training. Each round linearises the exact predictions at
-    the rates of the round before. The standard errors are those of the last round.
+    `wanted` has the device, with the table's rates, and the training. In each round the predictions are linearised at
+    the rates of the round before; the standard errors are those of the last round.
     """
     first = {name: float(getattr(wanted.device, name)) for name in RATES if getattr(wanted.device, name) > 0}
     spreads = np.array([_spread(name, params) for name in first])

@@ -18,14 +18,14 @@ KIND = "exhaustive search over all partitions"
 
 
 def of_all(problem: PlanProblem) -> str:
-    """Return the beginning of a certificate's sentence that says which plans a bound over all partitions covers."""
+    """Return the beginning of a certificate's sentence: which plans a bound over all partitions covers."""
     return "Of all plans" if problem.model.empty_stages else "Of all plans with a layer on every stage"
 
 
 def by_load(problem: PlanProblem) -> tuple[ChoiceResult, ...]:
-    """Return for each allowed placement a result without a plan, whose bound is the model's work per device.
+    """Return for each allowed placement a result without a plan, whose bound is the mean work of a device.
 
-    Devices count by their speed. No search is needed for this bound; it is in the time unit of the file.
+    Devices count by their speed. The bound is in the file's time unit, and needs no search.
     """
     return tuple(
         ChoiceResult(choice, mean_load(problem, choice) * problem.tick, evidence=MeanLoad())
@@ -34,11 +34,10 @@ def by_load(problem: PlanProblem) -> tuple[ChoiceResult, ...]:
 
 
 def with_bounds_of(narrow: Plan, wide: Plan) -> Plan:
-    """Return `narrow` with the lower bounds of `wide` for each placement where these are higher.
+    """Return the plan `narrow` with the lower bound of `wide` for each placement where that is higher.
 
-    `wide` is the result of a search over a superset of the plans of `narrow`, so that its bounds are valid for both.
-    The certificate and the status are updated. Where either result consists of variants, `narrow` is returned
-    unchanged.
+    `wide` is the result of a search over all plans of `narrow` and more, so its bounds are valid for both. The
+    certificate and the status are updated. Where either result consists of variants, `narrow` is returned unchanged.
     """
     if narrow.variants or wide.variants:
         return narrow

@@ -77,8 +77,8 @@ class Budget:
     def within(self, work: Callable[[], Result], least: float) -> Result | None:
         """Run `work` and return its result, or None if the time limit interrupted it.
 
-        `work` calls `over` between its steps, and may also be interrupted within one. At least `least` seconds are
-        allowed. With a time limit of 0 only the user's stop interrupts; where work is counted nothing does.
+        `work` calls `over` between its steps, and may also be interrupted within a step. It is allowed at least `least`
+        seconds. With a time limit of 0 only the user's stop interrupts it; where work is counted nothing does.
         """
         if self._units is not None:
             return work()
@@ -118,7 +118,7 @@ class Budget:
     def tries(self, most: float) -> Iterator[bool]:
         """Yield True once for each try of a heuristic that the budget allows within `most` seconds.
 
-        Where work is counted, a fixed number of times (none if `most` is 0).
+        Where work is counted, the number of tries is fixed; it is 0 if `most` is 0.
         """
         until = self.left - most
         for _ in repeat(True) if self._units is None else repeat(True, _PARAMS.counted_tries if most > 0 else 0):
@@ -135,9 +135,9 @@ class Budget:
         return self.stop.is_set if self._units is not None else lambda: self.over() or time.monotonic() >= until
 
     def progress(self, most: float) -> Callable[[], float]:
-        """Return a function for a step's loop that gives the share done, from 0 to 1.
+        """Return a function, for the loop of a step, that gives the share of the step that is done, from 0 to 1.
 
-        The share is that of `most` seconds or, where work is counted, of the number of iterations these units stand
+        It is the share of `most` seconds or, where work is counted, of the number of iterations that `most` units stand
         for; 1 if the user has stopped.
         """
         given, begin, steps = self._take(most), time.monotonic(), count()
@@ -157,7 +157,8 @@ class Budget:
         return replace(self.limits, deterministic=given, workers=1)
 
     def solved(self, limits: Limits, optimal: bool) -> None:
-        """Give most work units of a schedule search back to the budget, if it proved its optimum (`optimal`) early."""
+        """Give most of the work units of a schedule search back to the budget if it proved its optimum early
+        (`optimal`)."""
         if self._units is not None and limits.deterministic is not None and optimal:
             self._units += _PARAMS.solve_uses * limits.deterministic
 

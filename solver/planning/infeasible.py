@@ -42,11 +42,11 @@ _PARAMS = ReasonParams()
 
 
 class Closest(NamedTuple):
-    """Partition of a placement whose worst device exceeds its memory by the least amount.
+    """The partition of a placement whose worst device exceeds its memory by the least amount.
 
-    `device` is that worst device; `needs` and `has` are its memory demand and capacity in the file's memory unit;
-    `recomputed` is the number of layers recomputed. `order` is the published order assumed; None: one micro-batch in
-    flight at a time.
+    `device` is that worst device; `needs` and `has` are the memory that it needs and its capacity, in the file's memory
+    unit. `recomputed` is the number of layers recomputed. `order` is the published order assumed; None: one micro-batch
+    in flight at a time.
     """
 
     choice: Choice
@@ -62,10 +62,10 @@ class Closest(NamedTuple):
 
 
 def why_no_plan(plan: PlanProblem, choices: Sequence[ChoiceSearch], budget: Budget) -> str:
-    """Return the text that explains why no plan exists: each placement's reason, then the one closest to fitting.
+    """Return the text that explains why no plan exists: each placement's reason, then the placement closest to fitting.
 
-    `choices` are the searches of the placements. Changes of the problem that would make a plan fit, such as free
-    recomputation or more devices, are named at the end.
+    `choices` are the searches of the placements. At the end the text names changes of the problem with which a plan
+    fits, such as free recomputation or more devices.
     """
     tried = [each for each in choices if each.stages <= plan.model.most_stages and _right_length(plan, each)]
     if plan.cluster.capacity is None or not tried:

@@ -28,7 +28,7 @@ from solver.planning.partitions.starting import recomputing
 
 @lru_cache(maxsize=1)
 def least_lacking(problem: PlanProblem) -> PlanCandidate | None:
-    """Return the trial plan with the least memory excess, of equal ones that of the least value.
+    """Return the trial plan that exceeds the memory least; of several such plans the one with the least value.
 
     None if no order applies. Trial plans have balanced partitions, without recomputation or with all of it, and are
     made without a memory limit.

@@ -70,7 +70,8 @@ def plan_from(
 ) -> Plan:
     """Return the best plan found, as `plan` does, by a search that starts from any number of plans (`starts`).
 
-    The variants of a problem are searched in a race. Where free memory counts first, the most of it is found before.
+    The variants of a problem are searched in a race. Where free memory is maximised before the time, the most free
+    memory is searched first.
     """
     if problem.leaves is not None:
         return plan_leaving_most(plan_from, problem, limits, report, stop)

@@ -44,12 +44,12 @@ _PARAMS = RaceParams()
 
 @dataclass
 class RaceEntry(Generic[K]):
-    """State of one problem in the race.
+    """State of one plan problem in the race; `key` identifies it.
 
-    `bound`: lower bound of its pipeline; `least`: lower bound of its training step, from the mean of the work,
-    reductions and optimizer steps over the devices. `plan`: the best found; `first`: a plan made without a search.
-    `step` is the training step of `plan`, or of `first`. `dropped`: the reason why the problem is searched no further;
-    `failed`: that is an error of its search, which proves nothing. `key` identifies the problem.
+    `bound` is a lower bound of its pipeline, `least` a lower bound of its training step: the mean over the devices of
+    work, reductions and optimizer steps. `plan` is the best plan found by search, `first` a plan made without a search.
+    `step` is the training step of `plan` or, without it, of `first`. `dropped` is the reason why the problem is
+    searched no further. If `failed`, that reason is an error of its search, which proves nothing.
     """
 
     key: K
@@ -85,11 +85,11 @@ def raced(
 ) -> list[RaceEntry[K]]:
     """Return each problem with the best plan found by `search`: least training step first, those without a plan last.
 
-    First each problem gets a plan by one simulation per placement, in order of the bounds of their steps. A problem
-    whose bound is not less than the best step is dropped; so is one not yet tried when the time is over and some plan
-    is known. Of the remaining problems the better half continues from its plans with as much time again, down to one
-    (successive halving: Jamieson and Talwalkar 2016). The times of the problems are compared, so they must do the same
-    work in one unit.
+    First each problem gets a plan by one simulation per placement, in the order of the lower bounds of their steps. A
+    problem whose bound is no less than the best step is dropped; so is a problem that is not yet tried when the time is
+    over and some plan is known. The better half of the remaining problems continues from its plans with as much time
+    again, and so on down to one (successive halving: Jamieson and Talwalkar 2016). The steps of the problems are
+    compared, so they must do the same work and have the same time unit.
     """
     return raced_on(search, list(starmap(entered, problems.items())), limits, report, stop)
 
@@ -97,9 +97,10 @@ def raced(
 def raced_on(
     search: Search, entries: Iterable[RaceEntry[K]], limits: Limits, report: Report, stop: Event
 ) -> list[RaceEntry[K]]:
-    """Run `raced` on entries that may already have first plans.
+    """Run `raced` on entries that may have first plans already.
 
-    Only the best of these are searched, as many as get the least time in each round. The others keep their first plans.
+    Only the best entries are searched: as many as can get the least time in each round. The others keep their first
+    plans.
     """
     race = _Race(search, sorted(entries, key=lambda one: one.least), limits, report, stop)
     race.run()

@@ -27,8 +27,9 @@ def may_be_left_out(
 ) -> bool | None:
     """Return True if it is proved that no plan with the partition of `one` is below `bound`; False if one was found.
 
-    None if unknown in time. The proof is its own certificate, else a simulation of the published schedules where only
-    these are allowed, else a CP-SAT search for a schedule below the bound, which does not exist for a period.
+    None if the time does not suffice. The proof is the certificate of the partition; else, where only published
+    schedules are allowed, their simulation; else a CP-SAT search for a schedule below the bound. There is no such
+    search for a period.
     """
     finding = partition_finding(plan, bound, choice, one)
     if finding.verdict in (Verdict.VERIFIED, Verdict.REFUSED):

@@ -36,7 +36,7 @@ def recheck_search(
 ) -> bool | None:
     """Return True if it is proved again that no plan of the placement is below `bound`.
 
-    False if one may be, None if unknown.
+    False if there may be such a plan, None if that stays unknown.
     """
     ticks = ceil(bound / plan.tick)
     if isinstance(evidence, AllPartitions):

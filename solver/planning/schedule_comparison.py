@@ -43,9 +43,10 @@ FREE = "free"  # the row of any order, as in a plan file
 
 
 def orders_of(problem: PlanProblem, name: str) -> Sequence[str]:
-    """Return the orders that the row of schedule `name` may use: itself and, for Megatron's, each group size.
+    """Return the orders that the row of schedule `name` may use: the schedule itself or, for interleaved 1F1B, one per
+    size.
 
-    Group sizes are those of micro-batches in interleaved 1F1B.
+    The sizes are those of the groups of micro-batches that Megatron accepts.
     """
     m, p = problem.microbatches, problem.cluster.devices
     if name != ORDER:
@@ -64,11 +65,11 @@ def compared_schedules(
     every: bool = False,
     elsewhere: bool = True,
 ) -> list[ComparedSchedule]:
-    """Return one row for each name in `orders`, which may run any of its orders, and a row `free` for any order.
+    """Return one row for each name in `orders`, which may run any of its orders, and a row named `free` for any order.
 
-    Where no placement of the file can run a schedule, all others are tried if `elsewhere`. Rows are sorted by value;
-    those without a plan that fits the memory are last. With `every` each schedule gets its first plan even after the
-    time limit.
+    If no placement of the file can run a schedule, all other placements are tried if `elsewhere`. Rows are sorted by
+    value; rows without a plan that fits the memory are last. With `every` each schedule gets a first plan even after
+    the time limit. With `free` None there is no row for any order.
     """
     time = TimeShares(limits)
     rows, asked = _first(problem, orders, time, report, stop, every, elsewhere)

@@ -30,9 +30,10 @@ _GIBIBYTES, _MORE_GIBIBYTES = ("GiB", "GB"), 8
 
 @dataclass(frozen=True)
 class ChangeResult:
-    """A changed problem in words, the plan found for it, and its lower bound in the file's time unit.
+    """A change of the problem in words, the plan found for the changed problem, and a lower bound in the file's time
+    unit.
 
-    `slower`: True if the change can only cost time; otherwise it can only save time.
+    `slower` is True if the change can only cost time; otherwise it can only save time.
     """
 
     text: str
@@ -45,9 +46,11 @@ class ChangeResult:
         return self.plan.value == self.lower_bound
 
     def brings(self, without: Plan) -> tuple[Fraction, Fraction] | None:
-        """Return the least and the greatest relative change of the optimal value, by the bounds of both problems.
+        """Return the least and the greatest relative change of the optimal value, by the values and bounds of both
+        problems.
 
-        None where the value of either, or the bound of `without`, is unknown.
+        `without` is the plan of the problem before the change. None where the value of either problem, or the bound of
+        `without`, is unknown.
         """
         now, before = self.plan.value, without.value
         if not now or not before or not without.lower_bound:

@@ -22,10 +22,10 @@ _PARAMS = TimeSharesParams()
 
 
 class TimeShares:
-    """One limit, of time from its creation or of work units, of which searches one after another get parts.
+    """One limit, of seconds from its creation or of work units, divided among searches that run one after another.
 
-    A `share` is a mark on the whole: `part(0.5, n)` is an n-th of what is left until half is spent, in seconds at
-    least a fixed minimum. Work units count as spent when they are given out.
+    A `share` is a mark on the whole limit: `part(0.5, n)` is an n-th of what is left until half of the limit is spent;
+    in seconds it is at least a fixed minimum. Work units count as spent when they are given out.
     """
 
     def __init__(self, limits: Limits) -> None:

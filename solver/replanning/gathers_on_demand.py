@@ -61,16 +61,19 @@ class GathersOnDemand:
             parameters.there = len(parameters.releases) > len(parameters.gathers)
 
     def waits(self, before: JobId, after: JobId) -> bool:
-        """True if these rules replace an arc: between a gather or release and a job that uses the parameters."""
+        """True if these rules replace an arc from job `before` to job `after`: between a gather or release and a user.
+
+        A user is a job that computes with the parameters.
+        """
         return self._of.get(before) is self._of.get(after, self) and self._uses(before) != self._uses(after)
 
     def wanted(self, ready: Collection[JobId]) -> list[tuple[JobId, TimeSteps]]:
         """Return (job, earliest start in steps) of the ready jobs that the rules allow to start now, in the given
         order.
 
-        A job that needs parameters may start once they are gathered; a release after their last use, once no job is
-        left that needs them; a gather from 0 on, once a ready job needs it and, if optional, while more gathers are
-        allowed.
+        A job that needs parameters may start once they are gathered. A release may start after the last use of its
+        parameters, once no job is left that needs them. A gather may start at any step once a ready job needs it; an
+        optional one only while more gathers are allowed.
         """
         found = ((n, self._since(n, ready)) for n in ready)
         return [(n, since) for n, since in found if since is not None]

@@ -280,9 +280,9 @@ class _Search:
 
 
 def fine_enough(jobs: Jobs) -> int:
-    """Return the number of parts into which to split a tick so that all spans, or most, are whole numbers.
+    """Return the number of parts into which to split a tick, so that spans of orders are whole numbers of parts.
 
-    It is limited so that sums of steps do not overflow in CP-SAT.
+    It is limited so that sums of steps do not overflow in CP-SAT; then not all spans are.
     """
     ample = jobs.scale * sum(job.steps for job in jobs.jobs) + max(jobs.release, default=0)
     able = (lcm(*range(1, parts + 1)) for parts in range(jobs.parts, 0, -1))
@@ -290,10 +290,10 @@ def fine_enough(jobs: Jobs) -> int:
 
 
 def least_value(problem: Problem, state: State, jobs: Jobs) -> Ticks:
-    """Return a lower bound in ticks: the remaining work of every stream after its first possible start.
+    """Return a lower bound in ticks: for every stream, its first possible start and then all of its remaining work.
 
-    The work uses the cheapest modes. Tasks that have run, or are running, count too. For a span each device's time
-    counts from its first start.
+    The work is that of the cheapest modes. Tasks that have run, or are running, count too. For a span, each device's
+    time counts from its first start.
     """
     opened, most = [since and since // jobs.scale for since in jobs.opened] or [0] * problem.devices, 0
     for task, one in state.ran.items():

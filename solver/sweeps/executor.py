@@ -28,7 +28,10 @@ class Ended:
 
 
 class Executor(Protocol):
-    """Interface of what solves cells in parallel, at most `slots` at a time; `running` has the keys of these."""
+    """Interface of an executor, which solves cells in parallel, at most `slots` at a time.
+
+    `running` has the keys of the cells that it is solving.
+    """
 
     @property
     def slots(self) -> int: ...

@@ -29,9 +29,9 @@ CARRIED = "bound with more memory"
 
 
 class Neighbours:
-    """All cells of a sweep by family, and `known`, the outcome so far of each cell by its key.
+    """All cells of a sweep by family; the cells of a family differ only in memory capacities.
 
-    The cells of a family differ only in memory capacities.
+    `known` has the outcome so far of each cell, by the cell's key.
     """
 
     def __init__(self, cells: Iterable[Cell], known: dict[str, Outcome]) -> None:
@@ -42,13 +42,15 @@ class Neighbours:
                 self._families.setdefault(cell.family, {}).setdefault(cell.key, cell)
 
     def start(self, cell: Cell) -> Outcome | None:
-        """Return the outcome of best value known for at most the cell's memory, its own included, or None."""
+        """Return the outcome of best value known for the cell or another one of its family with no more memory; None if
+        none is."""
         found = [self.known.get(other.key) for other in self._family(cell) if holds(other.capacities, cell.capacities)]
         best = [one for one in found if one is not None and one.value is not None and one.schedule is not None]
         return min(best, key=lambda one: one.value or Fraction(0), default=None)
 
     def floor(self, cell: Cell) -> Fraction | None:
-        """Return the strongest lower bound, in the file's unit, known for at least the cell's memory, its own included.
+        """Return the strongest lower bound, in the file's unit, known for the cell or one of its family with no less
+        memory.
 
         None if there is none.
         """

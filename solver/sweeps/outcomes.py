@@ -103,7 +103,7 @@ def published_timeline(name: str, timeline: Timeline, fits: bool, metrics: Metri
 def rebased(known: Outcome, timeline: Timeline, choice: Mapping[str, Any] | None) -> Outcome:
     """Return a cell's outcome with the figures of a better schedule, which was found for another cell.
 
-    Bound and published schedules stay those of this cell. `choice` has the placement of a plan by key, None for a
+    The bound and the published schedules of the outcome stay. `choice` has the placement of a plan by key, None for a
     problem.
     """
     problem, metrics = timeline.problem, measure(timeline)

@@ -89,9 +89,10 @@ def _solution(problem: Problem, task: Task, met: MetBound) -> Solution:
 
 
 class MetBound:
-    """Watch of a search's values, which sets its event `stop` when one reaches the known bound `floor`.
+    """Watch on the values of a search: sets its event `stop` when a value reaches the known bound `floor`.
 
-    `allowed` is the gap at which that counts. `interrupted` is True if the event was set for another reason.
+    A value reaches the bound if the gap is at most `allowed`. `interrupted` is True if the event was set for another
+    reason.
     """
 
     def __init__(self, floor: Fraction | None, allowed: float, stop: Event) -> None:

@@ -20,9 +20,9 @@ from solver.planning.joint.expressible_layers import ExpressibleLayers, Selected
 def made_expressible(plan: PlanProblem, partition: Partition) -> Partition:
     """Return the partition with recomputation that the plan problem's rule can express, and as little more as possible.
 
-    No stage keeps more activation memory than before; where the rule has no such setting, that with the most
-    recomputation is used. The partition is returned unchanged where the rule allows any layers. So it is where it
-    recomputes nothing, or the plan problem does not leave recomputation open.
+    No stage keeps more activation memory than before; where the rule has no such setting, the setting with the most
+    recomputation is used. The partition is returned unchanged if the rule allows any layers, if it recomputes nothing,
+    or if the plan problem does not leave recomputation open.
     """
     if plan.recompute_rule is RecomputeRule.ANY or plan.recompute is not Decide.FREE or not partition.recompute:
         return partition

@@ -15,8 +15,8 @@ from solver.planning.joint.draft import Draft, StageSums
 class ExpressibleLayers(NamedTuple):
     """One recomputation setting, the same on every stage.
 
-    Either the `first` transformer layers of each stage are recomputed whole, or `everything`, or in all layers only the
-    modules of the list with the index `modules` in `SelectedModes.lists`.
+    It is one of three: the `first` transformer layers of each stage are recomputed whole; or `everything` is; or in all
+    layers only the modules of the list with index `modules` in `SelectedModes.lists` are.
     """
 
     first: int = 0
@@ -66,7 +66,7 @@ class SelectedModes:
         return range(len(self._selections))
 
     def whole(self, row: Sequence[int]) -> int:
-        """Return the number of layers recomputed whole by `row`, a stage's numbers of recomputed layers by mode."""
+        """Return the number of layers of a stage that are recomputed whole; `row` has its recomputed layers by mode."""
         return sum(number for number, is_whole in zip(row, self._is_whole, strict=True) if is_whole)
 
     def most(self, begin: int, end: int, with_mtp: bool = True) -> int:
@@ -84,15 +84,16 @@ class SelectedModes:
     def most_of(self, cuts: Sequence[int]) -> int:
         """Return the largest number of leading transformer layers that any stage can recompute whole.
 
-        `cuts` are the numbers of layers before each stage, and of all.
+        `cuts` are the numbers of layers before each stage; the last entry is the number of all layers.
         """
         return max(self.most(begin, end, with_mtp=False) for begin, end in pairwise(cuts))
 
     def leading(self, begin: int, end: int, number: int, with_mtp: bool = True) -> tuple[int, ...]:
-        """Return the numbers by mode if a stage recomputes its first `number` layers whole, or as many as it can.
+        """Return the recomputed layers by mode if a stage recomputes its first `number` layers whole, or as many as it
+        can.
 
-        The stage has the layers from `begin` up to, not including, `end`. With `with_mtp` False none is recomputed from
-        its first multi-token-prediction layer on.
+        The stage has the layers from `begin` up to, not including, `end`. With `with_mtp` False, its first multi-token
+        prediction layer and all after it are not recomputed.
         """
         first = bisect_left(self._at, begin)
         last = first + min(number, self.most(begin, end, with_mtp))
@@ -115,10 +116,8 @@ class SelectedModes:
         return tuple(row)
 
     def weakest_setting(self, rows: Sequence[Sequence[int]]) -> ExpressibleLayers:
-        """Return the weakest setting that recomputes at least the layers of `rows`, numbers by stage and mode.
-
-        Maybe more.
-        """
+        """Return the weakest setting that recomputes at least as many layers as `rows` has, by stage and mode; maybe
+        more."""
         used = {mode for row in rows for mode, number in enumerate(row) if number and self._is_modules[mode]}
         if used and self._selections:
             fitting = (number for number in self.lists if used <= set(self._selections[number]))

@@ -41,10 +41,10 @@ class Loads:
         self._counts_paths = plan.objective.from_zero and len(placement.chains) == 1
 
     def bound(self, costs: Costs) -> float:
-        """Return a lower bound on the objective in ticks for any order of passes.
+        """Return a lower bound on the objective in ticks for any order of passes: the largest work of a device.
 
-        It is the maximum over devices of the device's work. For the makespan on one chain the path to the device's
-        first stage is added, and also the work of F and B alone with the path there and back.
+        For the makespan on one chain, the path to the device's first stage is added; the bound is then also at least
+        the work of F and B alone with the path to the device and back.
         """
         forward, backward, weight, full = costs.ticks
         work = forward + np.minimum(backward + weight, full)

@@ -81,8 +81,8 @@ class Moves:
     def repaired(self, draft: Draft, order: IntArray) -> Proposal | None:
         """Return the draft and order changed until they fit the memory; None if that fails.
 
-        More layers are recomputed, or (with a free order) fewer micro-batches kept in flight, device by device. Then
-        recomputation is removed again where the memory suffices without.
+        Device by device, more layers are recomputed or, with a free order, fewer micro-batches are in flight. Then
+        recomputation is removed again where the memory suffices without it.
         """
         costs = self._sums.costs(draft)
         for device in range(len(self._stages_of)) if self._limited else ():

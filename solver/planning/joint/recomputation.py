@@ -20,21 +20,22 @@ class Recomputation(Protocol):
     """Interface for random changes of how many layers a draft recomputes; all draws are from one random generator."""
 
     def clipped(self, cuts: tuple[int, ...], recomputed: Rows) -> Draft:
-        """Return the draft with these cuts that recomputes as much of `recomputed` as the stages' layers allow.
+        """Return the draft with these cuts that recomputes the wanted numbers of layers, as far as the stages have such
+        layers.
 
-        `recomputed` has the wanted numbers of layers by stage and mode.
+        `recomputed` has the wanted numbers by stage and mode.
         """
 
     def less(self, draft: Draft) -> Draft:
-        """Return the draft with one layer less recomputed, or as many as the rule couples.
+        """Return the draft with one layer less recomputed, or with as many layers less as the rule joins.
 
-        `draft` itself if none is recomputed.
+        `draft` itself if no layer is recomputed.
         """
 
     def more(self, draft: Draft, stages: set[ChainPosition]) -> Draft | None:
-        """Return the draft with one more layer recomputed on some of `stages`, or as many as the rule couples.
+        """Return the draft with one more layer recomputed on some of `stages`, or as many more as the rule joins.
 
-        None if none can be.
+        None if no further layer can be recomputed there.
         """
 
 

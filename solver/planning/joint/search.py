@@ -91,10 +91,10 @@ class _State(NamedTuple):
 
 
 class JointSearch:
-    """Joint search that starts at one candidate; `best` is the best state met, in ticks of the plan problem.
+    """Joint search over partition and order that starts at one candidate; `best` is the best state met.
 
-    Gathers, reductions and optimizer steps of the stages are left out of the search and added to the best candidate at
-    the end.
+    The value of a state is in ticks of the plan problem. Gathers, reductions and optimizer steps of the stages are left
+    out of the search and added to the best candidate at the end.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice, start: PlanCandidate, free_order: bool, seed: int) -> None:

@@ -28,11 +28,11 @@ from solver.planning.partitions.nearby import MOST_STAGES_FOR_PAIRS, recut
 def balanced(
     plan: PlanProblem, choice: Choice, fit: MemoryFit | None = None, start: Partition | None = None, ends: bool = True
 ) -> Partition:
-    """Return a balanced partition for one placement, by local search from `start` (or from an arbitrary partition).
+    """Return a balanced partition for one placement, by local search from `start` (None: from an arbitrary partition).
 
-    With `fit` the layers that must be recomputed to fit the memory count in the loads; without, memory is ignored. With
-    `ends` the path to and from a device counts in its load; else ties of the largest load are broken by more even
-    stages only.
+    The largest load of a device is minimised. With `fit`, the time of the layers that must be recomputed to fit the
+    memory is part of the loads; without, memory is ignored. With `ends`, the path from the first stage to the device
+    and back is part of its load; without, partitions with equal largest loads are ranked by how even their stages are.
     """
     stages = len(choice.on(plan.cluster.devices).chains[0])
     costs, allowed = _Costs(plan, choice, fit, ends), np.array(plan.model.cuts)
@@ -61,9 +61,10 @@ def balanced(
 
 @lru_cache(maxsize=64)
 def balanced_loads(plan: PlanProblem, choice: Choice, ends: bool) -> Partition:
-    """Return a balanced partition without regard to memory and without free recomputation.
+    """Return a balanced partition without regard to memory and without recomputation by choice.
 
-    With `ends` the path to and from a device counts in its load. Cached, since many searches start there.
+    With `ends`, the path from the first stage to a device and back is part of its load. The result is cached, since
+    many searches start there.
     """
     if plan.recompute is Decide.FREE:
         return balanced_loads(replace(plan, recompute=Decide.NEVER), choice, ends)

@@ -50,9 +50,9 @@ def applies(plan: PlanProblem, choice: Choice) -> bool:
 def bound_by_device(plan: PlanProblem, choice: Choice, upper: Ticks | None, late: Callable[[], bool]) -> Ticks:
     """Return a lower bound in ticks on every plan of the placement; the mean load where the method does not apply.
 
-    `upper` is the value of a known plan, or None: the bound never exceeds it, and equals it if it was proved in time
-    that no plan is better. Thresholds above the mean load are refuted one after the other, then by bisection, until
-    `late()`.
+    `upper` is the value of a known plan, or None. The bound never exceeds it, and equals it if it was proved in time
+    that no plan is better. Thresholds from the mean load upwards are refuted one after the other, and then by
+    bisection, until `late()` is True.
     """
     least = mean_load(plan, choice)
     if not applies(plan, choice) or late():

@@ -18,10 +18,11 @@ from pipesched.schedule.timeline import Timeline
 
 @dataclass(frozen=True)
 class CriticalPath:
-    """Passes, blocks and transfers on a critical path.
+    """Number of times that passes, blocks and transfers lie on a critical path.
 
-    `passes` has pairs ((kind, stage), number of passes on the path); `blocks` those of two passes that run as one, by
-    the stages of forward and backward. `lags` is the total of the transfers in ticks.
+    `passes` has pairs ((kind, stage), number of such passes on the path). `blocks` has pairs ((stage of the forward,
+    stage of the backward), number) for two passes that run as one block. `lags` is the sum of the transfers on the
+    path, in ticks.
     """
 
     passes: tuple[tuple[PassType, int], ...]

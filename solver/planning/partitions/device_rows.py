@@ -67,8 +67,10 @@ class DeviceRows:
         self._there, self._back = (np.array([0, *(lag[n] for lag in lags)]).cumsum() for n in (0, 1))
 
     def most_work(self, devices: list[DeviceId], value: Ticks) -> int:
-        """Return how much work `devices` can do for each micro-batch within `value` ticks in all, in ticks of a device
-        of speed 1."""
+        """Return how much work per micro-batch `devices` can do together if none takes more than `value` ticks in all.
+
+        The work is in ticks of a device of speed 1.
+        """
         return int(sum((Fraction(value, self._m * self._tables.slower[device]) for device in devices), Fraction(0)))
 
     def with_stage(self, rows: PartitionRows, device: int, k: ChainPosition, value: Ticks) -> PartitionRows:
@@ -126,9 +128,9 @@ class DeviceRows:
         return around
 
     def fitting(self, rows: PartitionRows, device: int, own: list[ChainPosition], value: Ticks) -> PartitionRows:
-        """Return the partial partitions that load and memory of `device` allow at the threshold of `value` ticks.
+        """Return the partial partitions with which load and memory of `device` meet the threshold of `value` ticks.
 
-        `own` are its stages. The extra time of the device is added to the labels.
+        `own` are the stages of the device. The extra time of the device is added to the labels.
         """
         tables, first, m = self._tables, own[0], self._m
         start, extra = rows.cuts[first], tables.extra

@@ -60,10 +60,10 @@ class _Saving(NamedTuple):
 
 
 class RecomputationNeed(NamedTuple):
-    """Recomputation that one device needs, for each of several rows of cuts.
+    """Recomputation that one device needs to fit its memory, for each of several rows of cuts.
 
-    `time` is the recomputation time of a micro-batch, `excess` the memory lacking even so in steps of memory,
-    and `layers` the number of layers of shape (savings, rows).
+    `time` is the time of recomputation for a micro-batch, `excess` the memory that is lacking even so, in steps, and
+    `layers` the numbers of recomputed layers, of shape (savings, rows).
     """
 
     time: NDArray[np.float64]
@@ -114,10 +114,10 @@ class MemoryFit:
         self._savings = [_savings(waiting, modes) for waiting in self._waiting]
 
     def reserve(self, amounts: Sequence[MemorySteps]) -> None:
-        """Reduce each device's capacity by `amounts`, by which an order was found to exceed it at other moments.
+        """Reduce each device's capacity by `amounts`, in steps: an order was found to need so much more at other
+        moments.
 
-        Amounts are in steps of memory. A module's own device, which is the last one, is skipped: a partition
-        decides nothing there.
+        The device of a module of its own, which is the last one, is skipped: no partition decides anything there.
         """
         mine = amounts[: len(self._capacity)]
         self._capacity = [room - amount for room, amount in zip(self._capacity, mine, strict=True)]

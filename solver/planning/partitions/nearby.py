@@ -47,7 +47,7 @@ def moved_cuts(model: Model, cuts: list[int], together: int) -> Iterator[list[in
 def nearby(plan: PlanProblem, partition: Partition) -> Iterator[Partition]:
     """Yield the adjacent partitions: first those that recompute less, then those with other cuts.
 
-    With other cuts each stage keeps its recomputed layers, as far as it still has them.
+    After a change of cuts, each stage recomputes as many layers as before, as far as it still has them.
     """
     if plan.recompute is Decide.FREE and plan.recompute_rule is not RecomputeRule.ANY:
         yield from fewer(plan, partition)

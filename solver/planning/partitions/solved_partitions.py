@@ -14,10 +14,11 @@ from pipesched.results.solution import Solution, Status
 
 
 class SolvedPartitions:
-    """The partitions of one placement that were solved or left out, with what is proved of each.
+    """The partitions of one placement that were scheduled or left out, with what is proved of each.
 
-    `left_out` are those excluded from the master problem, and `values` (ticks) the optima of those among them with a
-    plan, or the bounds proved for them; `open` has the bounds of those whose best schedule is not known.
+    `left_out` are the partitions excluded from the master problem. `values` are, in ticks, the values of the best plans
+    of these, or the bounds proved for them; partitions without a plan have none. `open` has the bounds of those whose
+    best schedule is not known.
     """
 
     def __init__(self, plan: PlanProblem) -> None:
@@ -33,10 +34,8 @@ class SolvedPartitions:
         return tuple(self._known.values())
 
     def add(self, partition: Partition, solution: Solution) -> Fraction:
-        """Record the result of a schedule search, in any order, for `partition`.
-
-        Returns its lower bound in plan ticks.
-        """
+        """Record the result of a search over all orders for `partition`; return its lower bound in ticks of the plan
+        problem."""
         tick = self._plan.tick
         lower = Fraction(solution.lower_bound_ticks) * solution.problem.tick / tick
         if solution.status in (Status.OPTIMAL, Status.INFEASIBLE):
@@ -58,7 +57,7 @@ class SolvedPartitions:
             self.open[partition] = lower
 
     def add_published(self, partition: Partition, values: Sequence[Fraction]) -> None:
-        """Record the least of `values`, of all allowed published schedules that fit a partition, as its bound.
+        """Record as bound of a partition the least of `values`: those of all allowed published schedules that fit it.
 
         Values are in the file's unit; None is recorded if there are none. The partition then counts as left out of the
         master problem.

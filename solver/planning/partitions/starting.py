@@ -29,9 +29,10 @@ _RULES = tuple(RecomputeRule)
 
 
 def restrictions(plan: PlanProblem, choice: Choice) -> list[PlanProblem]:
-    """Return the plan problem itself, then restrictions of it: recompute never or always, stricter rules.
+    """Return the plan problem itself, then narrower ones: recompute never or always, and stricter rules of
+    recomputation.
 
-    Then each of these again with an even partition, if the layers divide evenly and the numbers of layers are free.
+    Then each of these once more with an even partition, if the layers divide evenly and the numbers of layers are free.
     """
     found = [plan]
     if plan.recompute is Decide.FREE:
@@ -82,10 +83,11 @@ def _balanced(plan: PlanProblem, choice: Choice, order: Schedule | None) -> list
 
 
 def recomputing(plan: PlanProblem, counts: tuple[int, ...], share: Fraction) -> Partition:
-    """Return the partition of `counts` layers per stage that recomputes `share` of each stage's layers of every type.
+    """Return the partition of `counts` layers per stage in which each stage recomputes `share` of its layers of every
+    type.
 
-    They are recomputed in the mode that keeps least. Where the problem does not leave recomputation free, it decides in
-    place of `share`.
+    Layers are recomputed in the mode that keeps the least memory. Where the plan problem does not leave recomputation
+    free, what it asks for replaces `share`.
     """
     if plan.recompute is not Decide.FREE:
         return recut(plan, counts, Partition(counts))

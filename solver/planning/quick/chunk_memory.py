@@ -8,9 +8,9 @@ from solver.planning.quick.order_ends import WholeArray
 
 
 def in_flight(devices: int, chunks: int, microbatches: int) -> list[int]:
-    """Return for each device the largest number of forwards, over all its chunks, whose backward has not run.
+    """Return for each device the most forwards, over all its chunks, whose backward has not run, at any moment.
 
-    It is that of 1F1B, or of interleaved 1F1B with several chunks per device.
+    The order is 1F1B, or interleaved 1F1B if there are several chunks per device.
     """
     hop = 2 if chunks > 1 else 1
     each = [hop * (devices - 1 - d) + (chunks - 1) * devices + 1 for d in range(devices)]

@@ -40,10 +40,11 @@ class Cutter:
         in_flight: Sequence[float],
         room: Sequence[float | None],
     ) -> tuple[int, ...] | None:
-        """Return the number of layers of each stage, with the longest stage as short as a greedy cut finds.
+        """Return the number of layers of each stage, with the longest stage as short as a greedy cut finds; None if
+        none fits.
 
-        None if none fits. `load`, `memory` and `activation` are sums over the first n layers, for n from 0 on. Stage k
-        needs its `memory` plus `in_flight[k]` times its activation, and has `room[k]` (None: unlimited).
+        `load`, `memory` and `activation` have at index n the sum over the first n layers. Stage k needs the `memory` of
+        its layers plus `in_flight[k]` times their activation, and has `room[k]` (None: unlimited).
         """
         at = np.array(self._cuts)
         loads = load[at].tolist()

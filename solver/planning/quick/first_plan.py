@@ -39,9 +39,9 @@ _NOTHING: Mapping[str, str] = {}
 class FirstPlan:
     """A plan without its timeline.
 
-    `step` is the time of a training step and `step.total` its sum, in the file's unit. `peak_memory` is that of each
-    device including its parameters, in the file's unit; `idle` is the mean share of the makespan that a device is idle.
-    `schedule` is the name of the order.
+    `step` has the parts of the time of a training step, `step.total` their sum, both in the file's unit. `peak_memory`
+    is that of each device, its parameters included, in the file's unit; `idle` is the share of the makespan that a
+    device is idle, the mean over the devices. `schedule` is the name of the order.
     """
 
     choice: Choice

@@ -55,10 +55,12 @@ class ChoiceSearch:
     """Search state of one placement: the bound on its plans, its best plan, and the partitions tried.
 
     `bound` is a lower bound in ticks on every plan of the placement; None if it has no plan, for the stated `reason`.
-    `settled`: the placement is searched no further, as no remaining partition can be better than the best plan of all
-    placements, there is no plan, or the bound was wrong. `most`, in methods, limits the seconds, or the units of
-    counted work, that they take; a parameter `best` is the value of the best plan of all placements in the file's unit,
-    or None, while the attribute is this placement's best plan.
+    `settled` is True if the placement is searched no further: it has no plan, none of its remaining partitions can beat
+    the best plan of all placements, or the bound was wrong.
+
+    The attribute `best` is the best plan of this placement; a parameter `best` of a method is the value of the best
+    plan of all placements, in the file's unit, or None. The parameter `most` limits the seconds that a method takes, or
+    its units of counted work.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice, budget: Budget, offer: Offer) -> None:
@@ -129,7 +131,8 @@ class ChoiceSearch:
 
     @property
     def first(self) -> Partition:
-        """The partition to schedule first: one with memory for a published order, if one was tried, or `balanced`."""
+        """The partition to schedule first: one on which a published order fits, if such an order was tried, else
+        `balanced`."""
         return self.balanced if self._start is None else self._start
 
     @cached_property
@@ -203,10 +206,11 @@ class ChoiceSearch:
             self.bound, self._relaxed, self._orders, self.argument = self._least, True, [], _ARGUMENT
 
     def visit(self, most: float) -> None:
-        """Search an order for the partition `next`, and exclude it from the master problem below its proved bound.
+        """Search an order for the partition `next`, and exclude that partition from the master problem below its proved
+        bound.
 
-        It takes at most `most` seconds or work units, twice as many at each further visit of one partition. The very
-        first visit takes the partition `first`.
+        The search takes at most `most` seconds or work units, twice as many at each further visit of the same
+        partition. The very first visit is of the partition `first`.
         """
         assert self.next is not None and self._master is not None
         partition, self.next = self.next, None
@@ -225,7 +229,8 @@ class ChoiceSearch:
             self._master.exclude(partition, int(lower))
 
     def left_open(self) -> list[tuple[Partition, Fraction]]:
-        """Return (partition, bound in ticks) for those left out although their best schedule is not known."""
+        """Return (partition, bound in ticks) for each partition that was left out although its best schedule is not
+        known."""
         return [*self._solved.open.items()]
 
     def solve(self, partition: Partition, most: float) -> Solution:
@@ -268,11 +273,11 @@ class ChoiceSearch:
         self._master.exclude(partition)
 
     def proved(self, bounds: Sequence[Ticks], evidence: Sequence[OrderPaths]) -> None:
-        """Record lower bounds (ticks) over all partitions, one for each allowed order that fits some partition.
+        """Record lower bounds (ticks) over all partitions: one for each allowed order that fits some partition.
 
-        The least of them, or the value of the best plan if that is less, becomes the placement's bound; a higher bound
-        that is valid for any order is kept instead. `bounds` is empty where no partition fits: then, without a plan,
-        the placement is recorded as having none.
+        The least of them becomes the bound of the placement, or the value of its best plan if that is less; a bound for
+        any order that is higher stays. `bounds` is empty where no partition fits: then, without a plan, the placement
+        is recorded as having none.
         """
         own = [] if self.best is None else [self.best.value / self.plan.tick]
         if not bounds and not own:

@@ -46,10 +46,10 @@ _PARAMS = FirstPlansParams()
 
 
 class FirstPlans:
-    """First plans of one placement for the order called `name`, which `order` makes for a problem.
+    """First plans of one placement for one published order, called `name`; `order` makes it for a problem.
 
-    `best` is the best that fits the memory, None if none was found. `same`: the order does not depend on the stage
-    costs.
+    `best` is the best plan that fits the memory, None if none was found. `same` is True if the order does not depend on
+    the costs of stages.
     """
 
     def __init__(self, of: ChoiceSearch, name: str, order: Callable[[Problem], Schedule], same: bool) -> None:
@@ -60,10 +60,10 @@ class FirstPlans:
         self._fitting: set[Partition] = set()
 
     def run(self, most: float) -> PlanCandidate | None:
-        """Try one partition after the other for at most `most` seconds or work units.
+        """Try one partition after the other for at most `most` seconds or work units; return the best plan so far, or
+        None.
 
-        Return the best plan so far, or None. At least one is tried, and where memory is short those that need least,
-        whatever the time.
+        Whatever the time, at least one partition is tried and, where memory is short, the ones that need the least.
         """
         plan, choice = self._of.plan, self._of.choice
         late, tries = self._of.budget.late(most), self._of.budget.tries(most)

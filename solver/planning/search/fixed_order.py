@@ -37,12 +37,13 @@ _PARAMS = FixedOrderParams()
 
 
 def provable(plan: PlanProblem, choice: Choice) -> bool:
-    """True if the length of a path through stages is a lower bound on the objective.
+    """True if the length of a path through stages is a lower bound on the objective, so that the best partition is
+    provable.
 
-    So it is for the makespan, and for the span where that equals the makespan: where backwards are not split and there
-    is one path through the stages, the first device begins first and ends last, except for passes for parameters.
-    Gathers are excluded since their times depend on the memory, and so are transfers that occupy both devices, whose
-    order depends on the times of stages. Additions are excluded since paths may lead through what they add.
+    True for the makespan, and for the span where it equals the makespan: backwards are not split and there is one path
+    through the stages, so the first device begins first and ends last, except for passes for parameters. False with
+    gathers, whose times depend on the memory; with transfers that occupy both devices, whose order depends on the times
+    of stages; and with additions such as an encoder, through which paths may lead.
     """
     chains, own = choice.on(plan.cluster.devices).chains, plan.model.parameters
     if plan.additions or own.gather is not None or plan.cluster.rendezvous:

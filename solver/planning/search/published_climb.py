@@ -27,8 +27,8 @@ class PublishedClimb:
     def begin(self, most: float) -> None:
         """Make first plans of the published schedule, within `most` seconds or units of counted work.
 
-        For a schedule that reorders another one (`Heuristic.improves`, such as a cost-aware ZBV), plans are made for
-        that other one; then this order is tried on the best partition found.
+        A schedule may reorder another one (`Heuristic.improves`), as a cost-aware ZBV does. Then plans are made for the
+        other one first, and this order is tried on the best partition found.
         """
         late, first = self._of.budget.late(most), schedule_named(self._published.improves or self._name)
         self._best = FirstPlans(self._of, first.name, first.order, first.same_for_all_costs).run(most)
