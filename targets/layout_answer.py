@@ -53,9 +53,12 @@ def answered(
     config: ModelConfig, wanted: Wanted, gpus: int, batch: Batch, given: Mapping[str, int | None], source: str,
     target: str | None, limits: Limits, seen: Seen, report: Report, stop: Event, planning: Callable[[], object],
 ) -> LayoutAnswer:  # fmt: skip
-    """Search all layouts, then plan the recommended one with the remaining time; `planning` is called in between.
+    """Search all layouts of a model, then plan the recommended one in the remaining time.
 
-    The other arguments are those of `best_layouts`. `gpus` is the number of devices.
+    `config` is the model, `wanted` its training settings, `gpus` the number of devices, `given` the sizes of
+    parallelism that are not searched, `source` the configuration's name for messages, `target` the runtime of `--for`
+    (None: any). `seen` is called with each first plan, `report` at every step, and `planning` once, between the two
+    searches; setting `stop` ends them.
     """
     time = TimeShares(limits)
     race = best_layouts(

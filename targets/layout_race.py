@@ -51,9 +51,10 @@ _GOLDEN = (5**0.5 - 1) / 2
 
 @dataclass(frozen=True)
 class Batch:
-    """The batch of a step: `microbatches` of all replicas together, or `sequences` to be divided into micro-batches.
+    """The batch of a training step: `microbatches` of all replicas together, or `sequences` to divide into
+    micro-batches.
 
-    `sizes` are the sequences of a micro-batch to choose from; with `sequences` None there is one.
+    `sizes` are the numbers of sequences of a micro-batch to choose from; if `sequences` is None there is one.
     """
 
     microbatches: int | None = None
@@ -93,10 +94,10 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class LayoutRace:
-    """All layouts after the search, best step first.
+    """All layouts after the search, best step first (`rows`).
 
-    `spread` has what each layout's plan problem was made from, `refused` the reason why others were not examined.
-    `rows` are the layouts.
+    `spread` has the settings and the unrestricted plan problem of each layout; `refused` has the reasons why other
+    layouts were not examined.
     """
 
     rows: list[RaceEntry[Layout]]
@@ -137,9 +138,11 @@ def first_plans(
     config: ModelConfig, wanted: Wanted, gpus: int, batch: Batch, given: Mapping[str, int | None], source: str,
     target: str | None, time: TimeShares, seen: Seen, stop: Event,
 ) -> LayoutRace:  # fmt: skip
-    """Return all layouts with first plans, unordered, none of them searched; arguments are those of `best_layouts`.
+    """Return all layouts with first plans, unordered, none of them searched.
 
-    `BadInput` with all reasons if no layout is left.
+    `gpus` is the number of devices, `given` are the sizes of parallelism that are not searched, `source` is the
+    configuration's name for messages, `target` the runtime of `--for` (None: any). `seen` is called with each first
+    plan; setting `stop` ends the work. `BadInput` with all reasons if no layout is left.
     """
     spread, refused, rows = dict[Layout, Spread](), dict[Layout, str](), list[RaceEntry[Layout]]()
     layouts = [*_all(config, wanted, gpus, batch, given)]

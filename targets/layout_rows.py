@@ -67,7 +67,7 @@ def recommended(rows: Sequence[LayoutRow], within: float) -> LayoutRow | None:
     """Return the simplest layout whose step is longer than the best by at most the share `within`; None if no layout
     fits.
 
-    Of equally simple ones it is that of the shortest step.
+    Of equally simple layouts it is the one with the shortest step.
     """
     fitting = [row for row in rows if row.fits]
     if not fitting:
@@ -77,7 +77,7 @@ def recommended(rows: Sequence[LayoutRow], within: float) -> LayoutRow | None:
 
 
 def raced_row(race: LayoutRace, row: LayoutRow) -> RaceEntry[Layout]:
-    """Return the search's entry for a row's layout."""
+    """Return the entry of the race for the layout of a row."""
     return next(one for one in race.rows if {**one.key._asdict()} == row.sizes)
 
 

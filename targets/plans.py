@@ -41,10 +41,10 @@ _PARAMS = TargetParams()
 
 @dataclass(frozen=True)
 class Narrowed:
-    """The restriction of a plan by `--for` or `--partition`, and the best of all plans of the file (`free`).
+    """The restriction of a plan by `--for` or `--partition`, and the best plan without it (`free`).
 
-    `name` is the runtime that it is for (None: none), `words` are texts on what was left out for it. `partition` is
-    True if the partition was given.
+    `name` is the runtime of `--for` (None: none); `words` are texts on what was left out for it. `partition` is True if
+    the partition was given.
     """
 
     free: Plan
@@ -79,12 +79,12 @@ def planned(
     stop: Event,
     start: PlanCandidate | None = None,
 ) -> Planned:
-    """Return the best plan, its restriction, and the settings of the runtimes in `forms`.
+    """Return the best plan, its restriction, and the settings of the runtimes in `forms`, each with its own best plan.
 
-    `problem` is the `whole` of the file, or that with its partition given. The problem restricted to the runtime
-    `target` is searched first, and the search over all plans starts from its best, so that it is never worse. `aside`
-    reports on plans other than the one asked for. `start` is a known plan, one for `target` if there is one. Raises
-    `BadInput` if `target` runs no plan of the file.
+    `whole` is the problem of the file; `problem` is the same, or with its partition given. If `target` names a runtime,
+    the problem restricted to it is searched first, and the search over all plans starts from the best plan found there,
+    so that it is never worse. `report` gets the progress of the plan asked for, `aside` that of other plans. `start` is
+    a known plan, for `target` if there is one. Raises `BadInput` if `target` runs no plan of the file.
     """
     search = _Searches(problem, limits, stop)
     given = problem != whole

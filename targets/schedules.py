@@ -22,7 +22,10 @@ from solver.construction.timing import best_times
 
 def restricted(problem: Problem, target: str) -> Problem:
     """Return the problem whose every schedule the runtime can run; `BadInput` with the exporter's reason if it runs
-    none."""
+    none.
+
+    `target` is the name of the runtime, as `solve --for` takes it.
+    """
     if target not in RESTRICTIONS:
         raise BadInput(f"--for: found {target!r}; allowed: {', '.join(sorted(RESTRICTIONS))}")
     refuse_tasks(problem, target)
@@ -42,10 +45,11 @@ def refuse_tasks(problem: Problem, target: str) -> None:
 
 
 def expressed(solution: Solution, target: str, whole: Problem) -> Solution:
-    """Return the solution with its schedule in the runtime's terms: the best known one that its exporter accepts.
+    """Return the solution with the best known schedule that the exporter of the runtime `target` accepts.
 
-    `solution` is that of the restricted problem, `whole` the problem before the restriction. `BadInput` if no known
-    schedule is accepted; a note says if a better one was found.
+    `solution` is that of the restricted problem, and `whole` the problem before the restriction, as the user gave it. A
+    schedule is first rewritten so that it keeps the restriction. `BadInput` if the exporter accepts no known schedule.
+    If a better schedule was found that it does not accept, a note says so.
     """
     restriction, problem = RESTRICTIONS[target], solution.problem
     if solution.timeline is None:
@@ -68,14 +72,15 @@ def expressed(solution: Solution, target: str, whole: Problem) -> Solution:
 
 
 def written_for(timeline: Timeline, target: str) -> Timeline | None:
-    """Return a timeline of a restricted problem in the runtime's terms; None if its exporter does not accept it."""
+    """Return a timeline of a restricted problem, rewritten for the runtime `target`; None if its exporter does not
+    accept it."""
     one = RESTRICTIONS[target]
     found = _timed(timeline.problem, one.adapted(timeline.problem, timeline.schedule))
     return found if found is not None and not validate(found) and _takes(one, found) else None
 
 
 def runs(timeline: Timeline, target: str) -> bool:
-    """Return True if a timeline's order, in the runtime's terms, fits the memory and the runtime's exporter accepts it.
+    """Return True if a timeline, rewritten for the runtime `target`, fits the memory and its exporter accepts it.
 
     The check takes a tenth of the time of writing the file.
     """

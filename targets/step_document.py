@@ -8,10 +8,11 @@ from pipesched.results.plan_figures import step_time
 
 
 def step_document(found: Plan) -> dict[str, object]:
-    """Return the keys of `plan --json` on the training step: `step`, its parts in the file's unit, None without a plan.
+    """Return the keys of `plan --json` on the training step, by name.
 
-    `assumed` has the rates of the device that layers were derived from, `expected_error` the error measured with them;
-    where the file lists layers they are empty and None.
+    `step` has its parts in the file's unit; None without a plan. `assumed` has the rates of the device from which
+    layers were derived, `expected_error` the error that was measured with them; where the file lists layers, these are
+    empty and None.
     """
     training = found.problem.step
     step = None if found.best is None else step_time(found.problem, found.best).document()

@@ -42,8 +42,10 @@ class Step(NamedTuple):
 
     @property
     def yields(self) -> tuple[str, int, int]:
-        """Name of the tensor that the pass yields: kind, stage, micro-batch. Both B and BW yield ("B", ...), the
-        input's gradient."""
+        """Name of the tensor that the pass yields: (kind, stage, micro-batch).
+
+        The kind is B for the gradient of the input, whether B or BW computes it.
+        """
         return self.kind[0], self.stage, self.microbatch
 
 

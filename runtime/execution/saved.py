@@ -25,8 +25,8 @@ class _View(NamedTuple):
 class Saved:
     """The tensors that one forward saves for its backward, and their copies on the host.
 
-    Tensors of `stay` (parameters, the stage's input) are never moved; `share` is the fraction of the others' bytes that
-    `move_out` moves at most.
+    Tensors of `stay` (parameters, the stage's input) are never moved. `share` is the part, 0 to 1, of the bytes of all
+    others that `move_out` moves at most.
     """
 
     def __init__(self, stay: Iterable[torch.Tensor], share: float) -> None:
@@ -55,7 +55,8 @@ class Saved:
         return tensor
 
     def move_out(self) -> int:
-        """Copy saved tensors to the host, the largest first, each that still keeps within `share` of the bytes.
+        """Copy saved tensors to the host, the largest first, but none with which more than `share` of the bytes would
+        be moved.
 
         Returns the number of bytes moved.
         """

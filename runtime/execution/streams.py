@@ -29,10 +29,10 @@ class Streams:
         self._ended: dict[str, Any] = {}
 
     def run(self, step: Step, start: Callable[[Step], None]) -> None:
-        """Call `start(step)` on the step's stream, after the events of the steps that it waits for; record its own
-        event.
+        """Call `start(step)` on the step's stream, after the events of the steps that it waits for.
 
-        An event is recorded only if another step waits for it. Without a GPU `start(step)` is called directly.
+        If another step waits for this one, an event is recorded at its end. Without a GPU `start(step)` is called
+        directly.
         """
         if not _is_gpu():
             start(step)

@@ -21,9 +21,9 @@ Name: TypeAlias = tuple[Any, ...]
 class Transfers:
     """The sends and receives of one rank in one iteration, by name of the tensor.
 
-    `send` and `receive` post a transfer with rank `peer`; `take` returns a tensor once it has arrived, also one that
-    another stage of this rank left by `hand_over`; `finish` waits until all has been sent. `empty(name)` makes the
-    tensor into which the one of that name is received.
+    `send` and `receive` post a transfer with rank `peer`. `take` returns a tensor once it has arrived, or one that
+    another stage of this rank left by `hand_over`. `finish` waits until all has been sent. `empty(name)` makes the
+    tensor into which the tensor of that name is received.
     """
 
     def __init__(self, group: Any, empty: Callable[[Name], torch.Tensor]) -> None:

@@ -38,16 +38,17 @@ class Option:
 class Exporter:
     """A format of exported schedules.
 
-    `suffix` is that of the main file; `write` returns all files. `refuse` raises `BadInput` for an order that the other
-    program cannot run. `warnings` returns what the other program does differently from what the schedule suggests.
-    `proof` returns under which rules the exported plan was proved free of deadlock, and raises `BadInput` with the
-    cycle of waits if it is not; it is None for formats that nobody executes.
+    `write` returns the text of all files, `suffix` is the ending of the main one. `refuse` raises `BadInput` for an
+    order that the other program cannot run. `warnings` returns what the other program does differently from what the
+    schedule suggests. `proof` returns a sentence on the rules under which the exported program was proved free of
+    deadlock, and raises `BadInput` with the cycle of waits if it is not; it is None for formats that nobody executes.
+    `options` are the options of the format.
 
-    What a format can express: `streams`, the order of tasks on several streams, not only of whole passes; `copies`,
-    copies to the host on streams of their own, and recomputation, as whole passes; `features`, features of problem
-    files that not every format can express; `collectives`, gatherings, drops and reductions among the passes of a
-    device; `transfers`, sends and receives in the order of the schedule, where they take part of the time of both
-    devices; `every_feature`, whatever a schedule runs, including modules. `options` are those of the format.
+    The other fields say what a format can express: `streams`, the order of tasks on several streams, not of whole
+    passes alone; `copies`, copies to the host on streams of their own, and recomputation, as whole passes; `features`,
+    features of problem files that not every format can express; `collectives`, gatherings, drops and reductions among
+    the passes of a device; `transfers`, sends and receives in the order of the schedule, where they take time of both
+    devices; `every_feature`, whatever a schedule runs, including modules.
     """
 
     name: str

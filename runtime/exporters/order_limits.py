@@ -50,9 +50,10 @@ def order_of(schedule: Schedule, stage: StageId, *kinds: PassKind) -> tuple[Micr
 
 
 def labels(timeline: Timeline, stage: StageId) -> tuple[int, ...]:
-    """Return the new number of each micro-batch, such that the forwards of stage `stage` run 0, 1, 2, ...
+    """Return the new number of each micro-batch with which the forwards of `stage` run in the order 0, 1, 2, ...
 
-    Entry j is the new number of micro-batch j. Numbers can be chosen freely: they only select the slice of the batch.
+    Entry j is the new number of micro-batch j. Micro-batches may be renumbered freely: a number only selects the slice
+    of the batch.
     """
     label_of = {microbatch: label for label, microbatch in enumerate(order_of(timeline.schedule, stage, F))}
     return tuple(label_of[microbatch] for microbatch in range(timeline.problem.microbatches))

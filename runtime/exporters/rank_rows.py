@@ -19,8 +19,8 @@ def runs_on_streams(timeline: Timeline) -> bool:
 def rank_rows(name: str, timeline: Timeline) -> list[str]:
     """Return the program of every rank as text, in the syntax of `runtime.execution.program`.
 
-    To wait for a task of another rank is to receive the tensor it yields; `BadInput`, which begins with `name`, that of
-    the format, if nothing of it is used.
+    A task that waits for a task of another rank receives the tensor which that one yields; `BadInput` if no tensor of
+    it is used. The message begins with `name`, that of the format.
     """
     streams = stream_programs(timeline)
     numbers = {name: number for number, name in enumerate(timeline.problem.streams)}
@@ -35,8 +35,10 @@ def rank_rows(name: str, timeline: Timeline) -> list[str]:
 
 
 def proof_of_streams(name: str, timeline: Timeline) -> str:
-    """Return a sentence saying that the programs of all streams end and why; `BadInput`, which begins with `name`, that
-    of the format, with the cycle if they do not."""
+    """Return a sentence saying that the programs of all streams end and why.
+
+    `BadInput` with the cycle of waits if they do not end; the message begins with `name`, that of the format.
+    """
     streams = stream_programs(timeline)
     return proved_streams(name, timeline, streams, transfer_rows(timeline, streams))
 

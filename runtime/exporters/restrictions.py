@@ -19,10 +19,11 @@ _Adapted = Callable[[Problem, Schedule], Schedule]
 
 @dataclass(frozen=True)
 class Restriction:
-    """A runtime, its exporter, and functions that restrict a problem to it (`restricted`) and adapt a schedule found
-    for that (`adapted`).
+    """A runtime, its exporter, and how problems and schedules are fitted to it.
 
-    `words` returns what the restriction leaves out, one text each; `options` are those to give to the exporter.
+    `restricted` returns the problem restricted to what the runtime supports; `adapted` rewrites a schedule found for
+    that so that the runtime runs it. `words` returns what the restriction leaves out, one text each. `options` are the
+    options for the exporter.
     """
 
     name: str

@@ -39,9 +39,10 @@ def last_stage_labels(timeline: Timeline) -> tuple[int, ...]:
 def cell(compute: Compute, label: tuple[int, ...]) -> str:
     """Return the CSV cell of a pass or block in PyTorch's syntax, with micro-batch j written as `label[j]`.
 
-    PyTorch starts an `OVERLAP_F_B` when both passes can run and sends what they yield after both: so does a block of
-    `times.overlapped`. A pair with no such block runs in turn, and the first one's tensor leaves at once; as an
-    `OVERLAP_F_B` it would leave late, which can even close a cycle of waits. Hence such a pair is two computes.
+    PyTorch starts an `OVERLAP_F_B` when both passes can run, and sends the tensors of both at its end: so does a block
+    of `times.overlapped`. A pair without such a block runs one pass after the other, and the tensor of the first leaves
+    at once. As an `OVERLAP_F_B` that tensor would leave late, which can even close a cycle of waits; so such a pair is
+    written as two passes.
     """
     actions = [f"{p.stage}{_OPS[p.kind]}{label[p.microbatch]}" for p in compute.passes]
     return actions[0] if len(actions) == 1 else f"({';'.join(actions)})OVERLAP_F_B"

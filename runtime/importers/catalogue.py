@@ -22,9 +22,9 @@ Orders = list[list[Slot]]
 class Importer:
     """A format of schedules to read: `recognises` returns True for a text in this format.
 
-    `read` returns the slots of every device in order; it raises `BadInput` for a broken text. `whole` returns the
-    schedule of a format that holds more than that: passes of modules and pieces, orders of streams, waits (None: the
-    format does not); it raises `BadInput` where `read` may still know the slots.
+    `read` returns the slots of every device in order; it raises `BadInput` for a broken text. `whole` is given for a
+    format that has more than these: passes of modules and pieces, orders of streams, waits. It returns all of it as a
+    schedule, and raises `BadInput` for a text of which `read` can still read the slots.
     """
 
     name: str

@@ -53,9 +53,9 @@ class Activations:
             self._outputs[where] = self.forwards.run(step, x)
 
     def leaving(self, step: Step) -> torch.Tensor:
-        """Return the output of a stage to hand to the next one, and free its data in the original.
+        """Return the output of a stage to hand to the next one, and free the data of the original.
 
-        After that only the original's node in the autograd graph is needed, for the backward.
+        The backward only needs the node of the original in the autograd graph.
         """
         output = self._outputs[step.stage, step.microbatch]
         left = output.detach()

@@ -7,10 +7,10 @@ from typing import Any
 
 
 class NumberedBatches:
-    """An iterator whose `next` returns items of the micro-batch begun last.
+    """An iterator over data in which each micro-batch has items of its own; `next` returns those of the last one begun.
 
-    A forward may read several items; every one reads as many as the first. Items are kept until their micro-batch is
-    forgotten, so that a recomputed forward reads the same ones.
+    A forward may read several items; every forward reads as many as the first. Items are kept until their micro-batch
+    is forgotten, so that a recomputed forward reads the same ones.
     """
 
     def __init__(self, source: Iterator[Any]) -> None:

@@ -39,7 +39,8 @@ class Forwards:
     def run(self, step: Step, x: Any, again: bool = False, kept: bool = False) -> Any:
         """Run a forward and return its output; on the last stage, the loss.
 
-        `again`: it has run before, and is not counted again; `kept`: it will run again, so its data items are kept.
+        `again`: it is a recomputation, and counts no tokens or losses; `kept`: the forward will be recomputed, so its
+        data items are kept.
         """
         call, chunk, losses = self._call, self._chunk[step.stage], list[Any]()
         batches = self._batches[chunk]

@@ -18,11 +18,12 @@ _FUNCTIONS = ("forward_backward_pipelining_without_interleaving", "forward_backw
 
 
 class ForwardBackward:
-    """A replacement for a forward-backward function of Megatron, which trains by the schedule for its number of
+    """A replacement for a forward-backward function of Megatron: trains by the schedule for its number of
     micro-batches.
 
-    `original` is Megatron's own, which still evaluates, unless stages are placed differently. `executed` has the steps
-    that this rank ran in the last iteration, as text; `moved` is the number of bytes that it copied to the host.
+    `original` is Megatron's own function, which still evaluates, unless stages are placed differently. `executed` has
+    the steps that this rank ran in the last iteration, as text; `moved` is the number of bytes that it copied to the
+    host.
     """
 
     def __init__(self, original: Any) -> None:

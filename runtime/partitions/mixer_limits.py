@@ -14,11 +14,11 @@ MAMBA2, GATED_DELTA = "Mamba 2", "gated delta net"
 
 @dataclass(frozen=True)
 class MixerLimits:
-    """Mixers that a runtime builds, as `TrainingStep.mixer` names them.
+    """Mixers of hybrid models that a runtime builds, by the names in `TrainingStep.mixer`.
 
-    `instead`: those in place of attention. `alone`: those of layers of one part alone, None if it builds no such
-    layers. `any_model`: it runs whatever model the job has, which builds all of them. `stated`: its settings state the
-    mixer, which must be known where names of layers end in -linear.
+    `instead` are the mixers in place of attention; `alone` the mixers of layers that consist of one part alone, None if
+    the runtime builds no such layers. `any_model`: the runtime runs whatever model the job has, which builds all
+    mixers. `stated`: its settings name the mixer, which must then be known where names of layers end in -linear.
     """
 
     instead: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ GPT_MODEL = MixerLimits((GATED_DELTA,))
 
 
 def check_built(limits: MixerLimits, step: TrainingStep | None, names: Sequence[str]) -> None:
-    """Raise `BadInput` for a hybrid model that a runtime does not build, with the layers that it does.
+    """Raise `BadInput` for a hybrid model that a runtime does not build; the message says which layers it builds.
 
     `names` are those of all layers. A model without the section `model` has the layers that its file lists.
     """

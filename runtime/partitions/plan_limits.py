@@ -33,7 +33,8 @@ _RULES = {
 class MtpPlace(Enum):
     """Stages on which a runtime allows multi-token prediction layers.
 
-    `ANYWHERE`; the `LAST_STAGE`; together on `ONE_STAGE` of the last chunk, not on device 0 (Megatron); `NOWHERE`.
+    `ANYWHERE`: any stage. `LAST_STAGE`: the last one. `ONE_STAGE`: all on one stage, of the last chunk and not on
+    device 0 (Megatron). `NOWHERE`: the runtime has no such layers.
     """
 
     ANYWHERE = "anywhere"

@@ -113,8 +113,10 @@ def first_recomputed(name: str, model: StagedModel, *roles: Role) -> list[int]:
 
 
 def by_chunk(counts: list[int], devices: int) -> list[list[int]]:
-    """Return `counts`, numbers by stage, as a row for each chunk, with a number for each device, where stage s is on
-    device s mod p."""
+    """Return `counts`, numbers by stage, as a list for each chunk with a number for each device.
+
+    Stage s is on device s mod p.
+    """
     return [counts[at : at + devices] for at in range(0, len(counts), devices)]
 
 

@@ -28,9 +28,9 @@ _KERNELS: Mapping[torch.dtype, float] = {torch.float64: 1e-12, torch.float32: 2e
 class StepResult:
     """The report of one process on a compared step.
 
-    `losses` are those it computed by micro-batch, `right_losses` the reference's, `loss_limit` the allowed difference.
-    `worst_gradient` is the one furthest beyond its limit, `missing` names parameters that got no gradient, and
-    `compared` is the number of gradients compared.
+    `losses` has the losses that it computed, by micro-batch, `right_losses` those of the reference, `loss_limit` the
+    allowed difference. `worst_gradient` is the gradient furthest beyond its limit, `missing` names the parameters that
+    got no gradient, and `compared` is the number of gradients compared.
     """
 
     losses: Mapping[MicrobatchId, float]

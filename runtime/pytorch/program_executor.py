@@ -40,10 +40,11 @@ class RankStages(Protocol):
 
 
 class ProgramExecutor:
-    """The executor of one rank's program; `executed` has the steps of the last iteration, as text.
+    """The executor of one rank's program.
 
-    `moved` is the number of bytes that the iteration copied to the host. `watch(step, run)` is called to run each pass,
-    once what it waits for is there, and returns what `run()` does.
+    `executed` has the steps of the last iteration, as text; `moved` is the number of bytes that the iteration copied to
+    the host. Each pass is run by a call of `watch(step, run)`, once the tensors that it waits for are there; `watch`
+    returns the result of `run()`.
     """
 
     def __init__(
@@ -65,11 +66,11 @@ class ProgramExecutor:
     def step(
         self, inputs: Mapping[MicrobatchId, Any], targets: Mapping[MicrobatchId, Any]
     ) -> dict[MicrobatchId, float]:
-        """Run one iteration; return the losses, by micro-batch, unscaled, of those whose last stage is on this rank.
+        """Run one iteration; return by micro-batch the losses, unscaled, of those whose last stage is on this rank.
 
-        `inputs` and `targets` are by micro-batch. Gradients are added to those there; with `scale_grads` all are
-        divided by the number of micro-batches, then summed over both copies of a stage, but not over data-parallel
-        ranks.
+        `inputs` and `targets` are by micro-batch. Gradients are added to the `grad` of parameters. With `scale_grads`
+        they are divided by the number of micro-batches; then they are summed over both copies of a stage, but not over
+        data-parallel ranks.
         """
         for stage in self._local.stages.values():
             stage.clear_runtime_states()

@@ -137,10 +137,9 @@ class Draws:
         return result
 
     def seed(self, position: int, stage: StageId, microbatch: MicrobatchId) -> None:
-        """Seed the random generators before a forward of a stage that draws; `position` is that of the stage on its
-        chain.
+        """Seed the random generators before a forward of a stage that draws random numbers.
 
-        `microbatch` is numbered over all steps.
+        `position` is the position of the stage on its chain; `microbatch` is numbered over all steps.
         """
         if stage in self.stages:
             torch.manual_seed((self._seed * 1_000_003 + position) * 1_000_003 + microbatch)

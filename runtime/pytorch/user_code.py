@@ -15,9 +15,10 @@ _INSTALLED = str(Path(_PYTHON) / "site-packages")
 
 
 def described(error: BaseException) -> list[str]:
-    """Return the error as a line, then the traceback lines that are neither ours nor PyTorch's nor Python's own.
+    """Return the error as a line, then the lines of its traceback that are the user's own code.
 
-    Of an error raised from another one, it is the original: PyTorch wraps what a stage raises.
+    Frames of this project, of PyTorch and of Python are left out. An error that was raised from another one is
+    described as that other one, since PyTorch wraps what a stage raises.
     """
     while error.__cause__ is not None:
         error = error.__cause__

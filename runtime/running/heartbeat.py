@@ -22,11 +22,10 @@ BUILDS, REFERENCE = "builds its model", "computes the reference"
 
 @dataclass(frozen=True)
 class State:
-    """The state of a process: `doing` is waits or runs, of pass number `at` of its order, or free text for anything
-    else.
+    """The state of a process.
 
-    `job` is the number of its job; `beat` grows with every change, so that an unchanged state differs from one that
-    repeats.
+    `doing` is `waits` or `runs`, for pass number `at` of its order, or free text for anything else. `job` is the number
+    of its job. `beat` grows with every change, so that a state that occurs again differs from one that did not change.
     """
 
     doing: str = STARTS
@@ -57,7 +56,7 @@ class Heartbeat:
 
 
 def read_state(path: Path) -> State:
-    """Return the last state that a process wrote; that of a process that starts if there is none to read."""
+    """Return the last state that a process wrote; the state of a process that is starting if nothing can be read."""
     try:
         return State(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):

@@ -75,8 +75,9 @@ class Job:
 def job_for(timeline: Timeline, like: Job | None = None) -> Job:
     """Return the job that executes a timeline's schedule, with the options of `like`.
 
-    PyTorch's runtime gets the text of an exporter, which raises `BadInput` for what it cannot express: `torch-csv`, or
-    with `comms` `torch-csv-comms`. A bidirectional placement, offload and recomputation use our own executors.
+    PyTorch's runtime gets the text that the exporter `torch-csv` writes or, with the option `comms`, `torch-csv-comms`;
+    `BadInput` for what the format cannot express. A bidirectional placement, offload and recomputation use executors of
+    our own.
     """
     problem, schedule = timeline.problem, timeline.schedule
     name, labels = schedule.name or "schedule", tuple(range(problem.microbatches))

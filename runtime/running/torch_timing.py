@@ -15,11 +15,11 @@ SPLITS = ("autograd", "store")
 
 
 def as_run(problem: Problem, split: str, transfers: bool = True) -> Problem:
-    """Return the problem with the times that apply when PyTorch runs it.
+    """Return the problem with the durations that its passes have when PyTorch runs it.
 
-    With autograd's split, B of a chain's first stage does nothing, since no input needs a gradient, and its W is the
-    whole backward. The two passes of an overlapped slot run in turn. `transfers=False` leaves transfers out, for a
-    model that only sleeps and sends next to nothing.
+    With `split` "autograd", B of a chain's first stage does nothing, since no input needs a gradient, and its W is the
+    whole backward. The two passes of an overlapped slot run one after the other. `transfers=False` leaves transfers
+    out, for a model that only sleeps and sends next to nothing.
     """
     stages = [*problem.without_blocks().stages]
     links = problem.links
@@ -33,10 +33,10 @@ def as_run(problem: Problem, split: str, transfers: bool = True) -> Problem:
 
 
 def predicted(problem: Problem, schedule: Schedule, split: str, transfers: bool = True) -> Timeline:
-    """Return the timeline to compare a run of PyTorch with: the schedule's order, as soon as possible.
+    """Return the timeline to compare a run of PyTorch with: the schedule's order, each pass as soon as possible.
 
     `split` is how PyTorch splits backwards: with "autograd" all of B of a chain's first stage runs in its W, with
-    "store" it does not. Without `transfers` they take no time. `Deadlock` if the order cannot run.
+    "store" it does not. Without `transfers`, they take no time. `Deadlock` if the order cannot run.
     """
     return simulate(as_run(problem, split, transfers), schedule)
 

@@ -40,11 +40,12 @@ def sizes_in(lines: Iterable[str], hints: Hints) -> Hints:
 
 
 def read_summary(lines: Sequence[str], hints: Hints) -> PipelineTrace | None:
-    """Return the pipeline by its last rank, or by extremes over ranks; None if the log has neither.
+    """Return the pipeline by the times of its last rank, or by the extremes over ranks; None if the log has neither.
 
-    Times are in ms in the log and totals of a step, here divided by the micro-batches. Extremes are preferred: the last
-    device has the most, as it has the head, and every other the least. `BadInput` if devices or micro-batches are known
-    neither from the log nor from `hints`. `lines` are those of the log.
+    `lines` are the lines of the log. Its times are totals of a step in ms; they are divided by the number of
+    micro-batches. Extremes are preferred: the last device is assumed to have the longest times, since it has the head,
+    and every other device the shortest. `BadInput` if the numbers of devices or micro-batches are known neither from
+    the log nor from `hints`.
     """
     last: dict[PassKind, list[tuple[float, float]]] = {}
     extremes: dict[PassKind, list[tuple[float, float]]] = {}

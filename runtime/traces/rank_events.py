@@ -29,10 +29,8 @@ class Span(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """A kernel on a stream of the GPU, and the time at which the host launched it.
-
-    `start` and `end` are seconds of the trace's clock, as `launched` is.
-    """
+    """A kernel on a stream of the GPU: its `start` and `end`, and when the host launched it (`launched`), all in
+    seconds."""
 
     name: str
     start: float
@@ -60,10 +58,10 @@ class RankEvents:
     def passes(self) -> list[RanPass]:
         """Return the passes of the rank, without the time in which they wait for their tensors.
 
-        A pass with kernels lasts from the first to the last of those launched in it; on the host alone it starts with
-        its first operation, since waiting for a message is none. A pass that did nothing takes no time, at its start
-        where kernels were recorded, else at its end: torch's input backward of stage 0 waits for a gradient, and leaves
-        the work to its W.
+        A pass with kernels lasts from the start of the first to the end of the last kernel launched in it. A pass on
+        the host alone starts with its first operation, since waiting for a message is no operation. A pass that did
+        nothing takes no time; it is at its start where kernels were recorded, else at its end. Such is torch's input
+        backward of stage 0, which waits for a gradient and leaves the work to its W.
         """
         launched = [span.launched for span in self.kernels]
         begun = [span.start for span in self.operations]
@@ -108,9 +106,9 @@ def has_passes(events: RankEvents) -> bool:
 def blocks_of(events: RankEvents) -> list[Block]:
     """Return every block with its seconds, from its first kernel to its last.
 
-    Kernels that wait for other ranks, and those before them, do not count. Blocks of one name are on the stream that
-    works most for them; streams are named by their total work. A number at the end of a block's name counts its
-    occurrences as layers: forwards upwards, backwards downwards.
+    Kernels that wait for other ranks do not count, nor do the kernels before them. Blocks of one name are on the stream
+    that works most for them; streams are numbered by their total work. A number at the end of a block's name counts the
+    layers: up in forwards, down in backwards.
     """
     found = [(name, kind, own) for _, name, kind, own in events.blocks() if own]
     alike: dict[tuple[str, PassKind], list[list[Kernel]]] = {}

@@ -19,8 +19,8 @@ Todo = Callable[[], None]
 class WeightStore:
     """A store of the weight gradients that a stage's backwards have deferred.
 
-    When called, as `PipelineStage(dw_builder=...)` of PyTorch does after each backward, it returns all that it contains
-    as one closure: the W pass of that micro-batch.
+    PyTorch calls it after each backward, as `PipelineStage(dw_builder=...)`. It then returns one function that computes
+    all gradients stored, the W pass of that micro-batch, and is empty again.
     """
 
     def __init__(self) -> None:

@@ -56,7 +56,8 @@ def _watched(folder: Path, ranks: Sequence[BaseProcess], parent: int) -> int:
 def report(folder: Path, rank: int, text: str) -> None:
     """Pickle the failure of a process that could not report it itself, as the file `failed.RANK` in the folder.
 
-    The form is that of the worker's own: `bad_input`, here None, and `text` as a list. Replaces an existing file.
+    The file has the form that a worker writes: `bad_input`, here None, and the `text` as a list. An existing file is
+    replaced.
     """
     (folder / f"failed.{rank}").write_bytes(pickle.dumps({"bad_input": None, "text": [text]}))
 

@@ -21,8 +21,8 @@ SPLIT, FUSED = (F, B, W), (F, BW)
 class StageBench:
     """A stage ready to run one micro-batch at a time.
 
-    `x` is its input, as the stage before would send it; `gradient` is what the next one would send back, None on the
-    last stage, whose forward ends in `loss`.
+    `x` is its input, as the stage before would send it. `gradient` is the gradient that the next stage would send back;
+    None on the last stage, whose forward ends in `loss`.
     """
 
     def __init__(
@@ -86,7 +86,8 @@ class StageBench:
         return meter(self._device, [*parameters, *gradients, *self._module.buffers(), *received])
 
     def memory(self) -> tuple[dict[PassKind, int], dict[PassKind, int]]:
-        """Return the bytes that each kind of pass takes (negative: frees), and its workspace while it runs."""
+        """Return the bytes that each kind of pass takes (negative: frees), and the workspace of each kind while it
+        runs, in bytes."""
         taken: dict[PassKind, int] = {}
         workspace: dict[PassKind, int] = {}
         with self.meter() as usage:

@@ -16,10 +16,10 @@ NO_LINK = "found no second GPU, so there is no transfer to measure; allowed: --t
 
 
 def between_processes(like: Sequence[Tensor], warm_up: int, repetitions: int) -> list[Samples]:
-    """Measure transfers between ranks 0 and 1 of the process group, which both call this: half of each round trip.
+    """Measure transfers between ranks 0 and 1 of the process group, which both call this.
 
-    A round trip needs one clock only, and its halves are alike. For each tensor of `like` one of its shape is sent
-    `repetitions` times after `warm_up`; the result has for each the samples in seconds.
+    The time of a transfer is half of a round trip, which needs one clock only. For each tensor of `like`, a tensor of
+    its shape is sent `repetitions` times after `warm_up` times; the result has the samples of each, in seconds.
     """
     found = []
     for tensor in like:
@@ -47,8 +47,8 @@ def between_gpus(like: Sequence[Tensor], warm_up: int, repetitions: int) -> list
     """Measure copies from the first GPU to the second, as peer copies if they have a link, timed by events on the
     first.
 
-    For each tensor of `like` one of its shape is copied `repetitions` times after `warm_up`; the result has for each
-    the samples in seconds.
+    For each tensor of `like`, a tensor of its shape is copied `repetitions` times after `warm_up` times; the result has
+    the samples of each, in seconds.
     """
     found = []
     for tensor in like:
