@@ -25,10 +25,10 @@ _WALKS = {"shares", "queues"}
 
 
 def require_covered(problem: Problem, also_known: frozenset[str] = frozenset()) -> None:
-    """Raise `NotCoveredError` for a problem with quantities that the check does not know, except those in `also_known`.
+    """Raise `NotCoveredError` for a problem with quantities that the check does not know.
 
-    `also_known` are the further quantities that the argument in hand knows. Stages on different streams are never
-    covered.
+    `also_known` are further quantities, which the argument that is checked knows. A problem with stages on different
+    streams is never covered.
     """
     used = [name for name in unknown(problem) if name not in also_known]
     if used:

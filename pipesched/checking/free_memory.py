@@ -40,8 +40,9 @@ def check_most_free(plan: PlanProblem, bound: Fraction) -> list[Finding]:
 def check_most_left(problem: Problem, bound: Fraction) -> Finding:
     """Return the finding on the claim that no schedule leaves more than `bound` of memory free, in the file's unit.
 
-    While the last forward of a micro-batch's stages on a device runs, those of its earlier stages there have run and
-    none of their backwards: what each keeps at least until its backward is on the device, and what this one takes.
+    While the last forward of a micro-batch on a device runs, its forwards on earlier stages there have run and none of
+    their backwards. So on the device there is what each of these stages keeps at least until its backward, and what the
+    running forward takes.
     """
     limits = (
         room - max((_needed(problem, chain, device) for chain in problem.placement.chains), default=0)

@@ -192,17 +192,19 @@ def _searched(
 
 
 def leaving_out(solved: Sequence[SolvedPartition], bound: Fraction) -> list[SolvedPartition]:
-    """Return the partitions that a search for plans below the bound may leave out: proved to be no better, or to fit no
-    memory."""
+    """Return the partitions that a search for plans below the bound may leave out.
+
+    They are proved to have no plan below it, or not to fit the memory.
+    """
     return [one for one in solved if one.bound is None or one.bound >= bound]
 
 
 def partition_finding(plan: PlanProblem, bound: Fraction, choice: Choice, one: SolvedPartition) -> Finding:
-    """Return the finding for a partition left out by a search: that no plan with it is below the bound.
+    """Return the finding on a partition that a search left out: that no plan with it is below the bound.
 
-    It is verified, too, for what is no partition or fits no memory; refused where the certificate proves less, or
-    recomputation is not possible; without a certificate of so much it is not verified, or trusted where the plan's
-    orders are published ones.
+    It is verified by the partition's certificate, or if it is no valid partition or does not fit the memory. It is
+    refused if the certificate proves less, or the recomputation is not possible. Without a certificate that proves so
+    much it is not verified, or trusted if only published orders are allowed.
     """
     where = f"{' '.join(map(str, one.partition.counts))}"
     if mistakes(plan.model, one.partition):

@@ -9,10 +9,10 @@ from pipesched.simulation.precedence_graph import Graph, Node
 
 
 def critical_path(timeline: Timeline) -> list[tuple[Task, ...]]:
-    """Return the tasks of the critical path, first to last; the tasks of an overlapped block are one entry.
+    """Return the tasks of the critical path, first to last; the two passes of an overlapped block are one entry.
 
-    It ends with the last task of all, for the objective span with that of the device with the longest span. It begins
-    where a task starts later than the end of all that it waits for, such as at time 0.
+    It ends with the last task of all; for the objective span, with the last task of the device with the longest span.
+    It begins with a task that starts later than the end of all that it waits for, such as one at time 0.
     """
     graph = Graph(timeline.problem, timeline.schedule)
     tasks, ticks = graph.tasks, graph.ticks

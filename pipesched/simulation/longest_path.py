@@ -38,11 +38,12 @@ def fits(*columns: np.ndarray[Any, Any]) -> bool:
 def earliest(
     at: Numbers, after: Numbers, lag: Numbers, ticks: Numbers, missing: Numbers, start: Numbers, sequence: Numbers
 ) -> int:
-    """Raise `start` to the earliest starts and fill `sequence` with nodes in the order in which they can run.
+    """Raise `start` to the earliest start of each node, in ticks, and fill `sequence` with the nodes in an order that
+    can run.
 
     Returns the number of nodes in `sequence`. The successors of node n are `after[k]` for k from `at[n]` to `at[n + 1]`
-    (exclusive); each waits until `lag[k]` ticks after the end of n. `missing[n]` is the number of predecessors of n,
-    and is used up.
+    (exclusive); each waits until `lag[k]` ticks after the end of n. `ticks[n]` is the duration of n, and `missing[n]`
+    the number of its predecessors, which is used up.
     """
     found = 0
     for node in range(len(missing)):
@@ -65,9 +66,10 @@ def earliest(
 
 
 def latest(at: Numbers, after: Numbers, lag: Numbers, ticks: Numbers, start: Numbers, sequence: Numbers) -> int:
-    """Lower `start` to the latest starts that delay no later node; the other arguments are those of `earliest`.
+    """Lower `start` to the latest start of each node, in ticks, with which no later node is delayed.
 
-    `sequence` is as `earliest` has filled it. `ticks` and `lag` are in ticks; `start` is by node. Returns the number of
+    `sequence` has the nodes in topological order. The successors of node n are `after[k]` for k from `at[n]` to `at[n +
+    1]` (exclusive); each waits until `lag[k]` ticks after the end of n, which takes `ticks[n]`. Returns the number of
     nodes in `sequence`.
     """
     for place in range(len(sequence) - 1, -1, -1):
@@ -78,10 +80,11 @@ def latest(at: Numbers, after: Numbers, lag: Numbers, ticks: Numbers, start: Num
 
 
 def reached(at: Numbers, after: Numbers, lag: Numbers, ticks: Numbers, start: Numbers, sequence: Numbers) -> int:
-    """Raise `start` to the latest end, with lag, of any path from earlier nodes; the other arguments are those of
-    `earliest`.
+    """Raise `start[n]` to the latest tick at which some path from earlier nodes, with its lags, arrives at node n.
 
-    `sequence` is as `earliest` has filled it. Returns the number of nodes in `sequence`.
+    `sequence` has the nodes in topological order. The successors of node n are `after[k]` for k from `at[n]` to `at[n +
+    1]` (exclusive); each waits until `lag[k]` ticks after the end of n, which takes `ticks[n]`. Returns the number of
+    nodes in `sequence`.
     """
     for node in sequence:
         end = start[node] + ticks[node]

@@ -32,10 +32,7 @@ class Noise(NamedTuple):
 
 @dataclass(frozen=True)
 class Distribution:
-    """One figure of a schedule under noise: its value without noise, and its samples, in ticks.
-
-    `nominal` is the value without noise.
-    """
+    """One figure of a schedule under noise, in ticks: its value without noise (`nominal`), and its samples."""
 
     nominal: Ticks
     samples: Floats
@@ -91,7 +88,7 @@ def under_noise(timeline: Timeline, noise: float, samples: int, seed: int) -> No
 def factors(task: Task, noise: float, count: int, seed: int, batch: int = 0) -> Floats:
     """Return `count` random factors of a task's duration, with mean 1 and standard deviation `noise`.
 
-    They depend on the task, the seed and the number of the `batch` of samples alone.
+    They depend only on the task, the seed, and `batch`, the number of the batch of samples that they are for.
     """
     sigma = sqrt(log1p(noise**2))
     return np.random.default_rng([seed, batch, *_number(task)]).lognormal(-(sigma**2) / 2, sigma, count)

@@ -269,11 +269,11 @@ class Graph:
         return np.full(len(self.ticks), number, np.int64) if self.long else [number] * len(self.ticks)
 
     def run(self, kernel: Callable[..., int], *columns: Numbers) -> int:
-        """Run `kernel`, a function of `longest_path`, on this graph's arcs and durations; returns what the function
+        """Run `kernel`, a function of `longest_path`, on this graph's arcs and durations; return what the function
         returns.
 
-        `columns` are its further arguments, such as the starts that it fills in, with an entry for each node. On long
-        graphs it runs compiled.
+        `columns` are its further arguments, each with an entry for each node, such as the starts that it fills in. On
+        long graphs it runs compiled.
         """
         ask()
         function = compiled(kernel) if self.long else kernel

@@ -29,9 +29,10 @@ def simulate(problem: Problem, schedule: Schedule, not_before: Sequence[Ticks] |
 
 
 def simulate_late(problem: Problem, schedule: Schedule, graph: Graph | None = None) -> Timeline:
-    """Return the timeline with earliest times, but with every device beginning as late as delays no end.
+    """Return the timeline in which every task is as early as possible, except that devices begin as late as delays no
+    end.
 
-    `graph` is the order's, if known. Raises `Deadlock` as `simulate` does.
+    `graph` is the precedence graph of the order, if known. Raises `Deadlock` if the order can never run to its end.
     """
     graph = graph or Graph(problem, schedule)
     return _timeline(problem, graph, latest_openings(graph))
@@ -43,10 +44,10 @@ def _timeline(problem: Problem, graph: Graph, not_before: Sequence[Ticks]) -> Ti
 
 
 def latest_openings(graph: Graph) -> list[Ticks]:
-    """Return by device the latest start of its first pass, in ticks, for which no device ends later than with earliest
+    """Return by device the latest start of its first pass, in ticks, with which no device ends later than with earliest
     times.
 
-    Raises `Deadlock` as `simulate` does.
+    Raises `Deadlock` if the order can never run to its end.
     """
     start, sequence = run_order(graph, [0] * len(graph.opening))
     by = graph.column(int(np.max(start, initial=0)))

@@ -111,11 +111,11 @@ def _first_above(
 
 
 class Units:
-    """Units of a memory and the passes that have them; `hand_out` gives a taking pass some, and moves those of others
-    for it.
+    """The units of one memory, and the passes that have them.
 
-    Sources of units are the freeing passes (`amounts`) and the memory free at first (`stock`). `given[t, g]` is True if
-    the freeing pass g has certainly ended when the taking pass t starts.
+    A unit is from a source: a freeing pass (`amounts`), or the memory that is free at first (`stock`). `given[t, g]` is
+    True if the freeing pass g has certainly ended when the taking pass t starts. `hand_out` gives a taking pass some
+    units, and gives other passes other units for them where needed.
     """
 
     def __init__(self, given: NDArray[np.bool_], amounts: Sequence[int], stock: int) -> None:

@@ -97,7 +97,7 @@ def placement(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
 
 
 def queues(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
-    """Yield violations of a fixed order of micro-batches, in which forwards of a stage run, and backwards too.
+    """Yield violations of a fixed order of micro-batches, which forwards of each stage keep, and backwards too.
 
     For schedules that contain every pass once and give no orders of tasks.
     """

@@ -47,10 +47,10 @@ def all_tasks(problem: Problem, kind: PassKind, stage: StageId) -> tuple[TaskSpe
 
 
 def needed(problem: Problem, kind: PassKind, stage: StageId) -> Iterator[tuple[PassKind, StageId, Ticks]]:
-    """Yield kinds and stages of the same micro-batch that must have ended before a pass starts, with the lag in ticks.
+    """Yield the passes of the same micro-batch that must have ended before a pass starts: (kind, stage, lag in ticks).
 
-    Of the two kinds that may send the gradient a schedule contains one; of those that restore an activation at most
-    one.
+    Where two kinds may send the gradient, both are yielded, and a schedule contains one of them. Of the kinds that
+    restore an activation it contains at most one.
     """
     where = problem.placement
     chain = next(chain for chain in where.chains if stage in chain)
@@ -71,10 +71,11 @@ def needed(problem: Problem, kind: PassKind, stage: StageId) -> Iterator[tuple[P
 
 
 def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, Ticks]]:
-    """Yield passes of other chains or micro-batches that must have ended before a pass starts, with the lag in ticks.
+    """Yield the passes of other chains or micro-batches that must have ended before a pass starts: (pass, lag in
+    ticks).
 
-    Of two kinds given for one backward a schedule contains one. Passes that run once begin after every backward for the
-    weights.
+    Where a backward may be of two kinds, both are yielded, and a schedule contains one of them. Passes that run once
+    begin after every backward for the weights.
     """
     for before, after, backward, places, waits_for_forwards, barrier in problem.chain_arcs.arcs:
         if after == p.stage and p.kind in ((B, BW) if backward else (F,)):
@@ -113,8 +114,8 @@ def waiting_pairs(
     """Yield pairs (micro-batch of stage `before`, micro-batch of stage `after`) of which the second waits for the
     first.
 
-    Where the numbers of micro-batches differ, each one of the smaller number is paired with equally many of the other.
-    `places`, if not empty, limits the micro-batches of `after` (with `backward` of `before`) to those positions.
+    If one stage has fewer micro-batches, each of them is paired with equally many of the other stage. `places`, if not
+    empty, are the only positions that count: of the micro-batches of `after`, or with `backward` of `before`.
     """
     first, then = list(problem.microbatches_of[before]), list(problem.microbatches_of[after])
     if places and backward:
@@ -211,7 +212,7 @@ def awaits(problem: Problem, kind: PassKind, stage: StageId, sender: StageId | N
     """Return the index of the task of a pass that waits for a pass of stage `sender` on its chain (None: of other
     chains).
 
-    A task that receives waits for its sender alone, the next one for all else.
+    The task that receives the tensor waits for its sender alone; the next task waits for all others.
     """
     part = needs_input(problem, kind, stage)
     return part + (receives(problem, kind, stage) and sender in (None, stage))

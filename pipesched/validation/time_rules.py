@@ -117,10 +117,8 @@ def _given(timeline: Timeline, p: Pass, other: Pass) -> Ticks:
 
 
 def inside(timeline: Timeline) -> Iterator[Violation]:
-    """Yield violations unless the tasks of a pass run in order.
-
-    Those of a W each after its task of B, or after all of B.
-    """
+    """Yield violations unless the tasks of a pass run in order; a task of W runs after its task of B, or after all of
+    B."""
     problem, columns = timeline.problem, timeline.schedule.columns
     alone = blocks(problem, timeline.schedule) < 0
     for kind, stage in columns.pass_types:

@@ -30,12 +30,11 @@ def head_and_tail(problem: Problem, evidence: AroundDevice) -> Fraction:
 
 
 def gates_of(problem: Problem, owner: DeviceId | None, here: OneDevice) -> list[StageId]:
-    """Return for each chain of the device its first stage on the device `owner`, whose span is bounded (the chain's
-    gate).
+    """Return for each chain of the device its gate: its first stage on device `owner`, whose span is bounded.
 
-    That stage begins before the device does, and ends after it. For the makespan (`owner` None) it is the chain's first
-    stage, since time itself starts before it and ends after it. `RefusedEvidenceError` if there is no such stage, or
-    the objective is not of this kind.
+    The gate begins before the device does, and ends after it. For the makespan (`owner` None) it is the chain's first
+    stage: time starts before that stage, and ends after it. `RefusedEvidenceError` if there is no gate, or the
+    objective does not fit `owner`.
     """
     if (owner is None) != (problem.objective.from_zero):
         raise RefusedEvidenceError(f"a {problem.objective} is not measured so: owner {owner}")

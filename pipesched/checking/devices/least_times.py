@@ -14,10 +14,10 @@ from pipesched.problem.stage import Stage
 class LeastTimes(NamedTuple):
     """The least times of a stage, in ticks; a forward or full backward may run inside a block, which may be shorter.
 
-    `forward` and `gradient` are the least durations of the forward and of the pass that computes the gradient.
-    `backward` is from the start of that pass until the whole backward has ended. `begins` and `gradient_begins` are
-    the least times from the start of the micro-batch's first forward to the start of this forward and of this gradient
-    pass.
+    `forward` is the least duration of the forward, `gradient` that of the pass that computes the gradient, and
+    `backward` the time from the start of that pass to the end of the whole backward. `begins` and `gradient_begins` are
+    the least times from the start of the micro-batch's first forward to the start of the forward and of the gradient
+    pass on this stage.
     """
 
     forward: Ticks

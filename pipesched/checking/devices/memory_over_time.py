@@ -13,10 +13,10 @@ from pipesched.problem.quantities import MemoryTicks, StageId
 
 
 def before_last_gradient(here: OneDevice) -> Fraction:
-    """Return the least ticks from the device's first start to the end of its last gradient; 0 if memory does not limit
-    it.
+    """Return the least ticks from the device's first start to the end of its last gradient; only weight passes follow
+    that.
 
-    Only weight passes follow.
+    0 if memory does not limit the device.
     """
     if not _counts(here):
         return Fraction(0)
@@ -28,9 +28,10 @@ def before_last_forward(here: OneDevice) -> Fraction:
     """Return the least ticks from the device's first start to the end of its last forward; 0 if memory does not limit
     it.
 
-    Activations in memory at that time are needed later too: at most the capacity, each unit of it with what it may
-    still need. A unit that waits for its gradient needs the time of its whole activation, less the forwards that ran
-    since it was taken (they ran one by one); a unit that waits for its weight pass alone needs the remaining part.
+    Activations in memory at that time are needed later too, so what they may still need is subtracted: for at most the
+    capacity, unit by unit. A unit that waits for its gradient may need as much time as its whole activation, less the
+    forwards that ran since it was taken (one at a time). A unit that only waits for its weight pass may need the
+    remaining part.
     """
     if not _counts(here):
         return Fraction(0)
@@ -81,8 +82,9 @@ def _needed(here: OneDevice) -> MemoryTicks:
 def area(here: OneDevice, s: StageId) -> MemoryTicks:
     """Return the least memory times ticks of one micro-batch on stage `s`, until its backward has ended.
 
-    A fused backward keeps all until its end; after a split one the weight pass may follow at once and keeps only its
-    part. If there are blocks, a fused backward is assumed no longer than B, which needs less and may leave less.
+    A fused backward uses all of the activation until its end. After a split one the weight pass may follow at once, and
+    only its part of the memory stays. If there are blocks, a fused backward is assumed to be no longer than B: it then
+    needs less memory over time, and may leave less.
     """
     stage, times = here.problem.stages[s], here.times[s]
     before = stage.activation * (times.gradient_begins - times.begins)

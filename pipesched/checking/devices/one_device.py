@@ -41,17 +41,17 @@ class OneDevice:
 
     @property
     def firsts(self) -> list[list[StageId]]:
-        """Return the device's stages on each chain whose micro-batch may be the device's first.
+        """Return, for each chain whose micro-batch may be the first on the device, the chain's stages on the device.
 
-        It is for each queue the chain with the queue's first micro-batch.
+        Of the chains of one queue it is the chain with the queue's first micro-batch.
         """
         return self._ends_of_queues(False)
 
     @property
     def lasts(self) -> list[list[StageId]]:
-        """Return the device's stages on each chain whose micro-batch may be the device's last.
+        """Return, for each chain whose micro-batch may be the last on the device, the chain's stages on the device.
 
-        It is for each queue the chain with the queue's last micro-batch.
+        Of the chains of one queue it is the chain with the queue's last micro-batch.
         """
         return self._ends_of_queues(True)
 
@@ -102,8 +102,8 @@ class OneDevice:
     def until_first_backward(self) -> Ticks:
         """Return the least ticks from the device's first start to the start of its first backward.
 
-        That is a backward of a chain's last stage here, whose micro-batch has walked all stages of the chain on this
-        device.
+        That backward is on the last stage that some chain has on the device, so its micro-batch has run all stages of
+        the chain there.
         """
         return min(self.times[chain[-1]].gradient_begins - self.times[chain[0]].begins for chain in self.firsts)
 
@@ -133,13 +133,15 @@ class OneDevice:
         return min(idle)
 
     def idle_between(self, round_trips_more: int) -> Ticks:
-        """Return the least idle ticks in round trips between the first and the last, and in `round_trips_more` others.
+        """Return the least idle ticks in round trips between the first and the last one, and in `round_trips_more`
+        others.
 
-        Only on a device that one chain visits. From the end of a micro-batch's last forward here to its first backward
-        here memory holds all its activations: those of K micro-batches at once. Passes of one kind and stage may be
-        assumed to run in the order of micro-batches, so the round trips of every K-th micro-batch and of the last do
-        not overlap. Each is filled by forwards of later micro-batches, whose activations stay, and by the remaining
-        work of earlier ones that are then in memory. 0 where memory is unlimited, or holds all micro-batches or none.
+        Only for a device that one chain visits. From the end of a micro-batch's last forward on the device to its first
+        backward there, all its activations are in memory; K micro-batches fit at once. Passes of one kind and stage may
+        be assumed to run in the order of micro-batches, so the round trips of every K-th micro-batch and of the last
+        one do not overlap. During each of them forwards of later micro-batches can run, whose activations stay, and the
+        remaining work of earlier ones that are in memory then; the device is idle for the remainder. 0 where memory is
+        unlimited, or has room for all micro-batches or for none.
         """
         if self.room is None or len(self.chains) != 1:
             return 0
@@ -155,8 +157,7 @@ class OneDevice:
         return ((count - 1) // admitted - 1 + round_trips_more) * idle
 
     def rounds(self, number: StageId) -> tuple[int, Ticks]:
-        """Return the number of micro-batches that memory admits to a stage at once, and the least ticks until one more
-        is admitted.
+        """Return how many micro-batches memory admits to a stage at once, and the least ticks until it admits one more.
 
         `RefusedEvidenceError` if memory does not limit them.
         """
@@ -173,11 +174,12 @@ class OneDevice:
         return admitted, times.gradient_begins - times.begins + room_after
 
     def left_of_others(self, last: list[StageId]) -> Ticks:
-        """Return the most ticks of work that other micro-batches have left when a forward of chain `last` was the
-        device's last.
+        """Return the most ticks of work that other micro-batches have left after the device's last forward, on chain
+        `last`.
 
-        That micro-batch then has all its activations in memory. Others have one there if the backward is still to run,
-        or what a backward leaves of it if only the weight pass is.
+        The micro-batch of that forward has all its activations on the device in memory. Of another micro-batch, a stage
+        has the whole activation in memory if its backward is still to run, or the part that a backward leaves if only
+        the weight pass is.
         """
         stages = self.problem.stages
         room = None if self.room is None else self.room - sum(stages[s].activation for s in last)
@@ -199,10 +201,10 @@ class OneDevice:
 
 
 def most_in(room: MemorySteps | None, items: list[Item]) -> int:
-    """Return an upper bound of the total value of items that fit into the room.
+    """Return an upper bound on the total value of items that fit into the room; items are (value, size, count).
 
-    Items are (value, size, count). For two sizes all choices are tried; for more, items count by value for size, and a
-    fraction of the last one counts. Items of size 0 count in full. All fit if the room is None.
+    For two sizes all choices are tried; for more, items are taken by value for size, and a fraction of the last one
+    counts. Items of size 0 count in full. If the room is None, all items fit.
     """
     together: dict[tuple[int, int], int] = {}
     for value, size, count in items:

@@ -31,18 +31,18 @@ LARGEST = 2**58
 
 
 def unpaired_passes(problem: Problem, evidence: OnDevice) -> Fraction:
-    """Return the least bound, in ticks, over all possible pairs of numbers: of passes outside of blocks, of split
+    """Return the least bound, in ticks, over all pairs of a number of passes outside of blocks and one of split
     backwards."""
     numbers, values = values_by_numbers(OneDevice(problem, evidence.device))
     return Fraction(int(values[numbers.possible].min()))
 
 
 def values_by_numbers(here: OneDevice) -> tuple[ModeNumbers, Table]:
-    """Return the possible numbers of a device's passes outside of blocks and of split backwards, and a bound for each
-    pair.
+    """Return the numbers that a device may have of passes outside of blocks and of split backwards, and a bound for
+    each pair.
 
-    The table has the lower bound in ticks on the objective, by number of passes outside of blocks (rows) and of split
-    backwards (columns).
+    The bounds, in ticks on the objective, are a table with a row for each number of passes outside of blocks and a
+    column for each number of split backwards.
     """
     numbers = ModeNumbers(here)
     # Where no backward in full memory makes room by itself, memory is full at the first backward, or has room for one.
@@ -74,11 +74,12 @@ def _owners(here: OneDevice) -> list[DeviceId | None]:
 
 
 class ModeNumbers:
-    """Quantities of a device for each pair of numbers: passes that it runs outside of blocks, and split backwards.
+    """Quantities of a device for each pair of numbers: of passes outside of blocks, and of split backwards.
 
-    `alone` and `split` are the numbers considered of each. Tables have a row for each entry of `alone` and a column for
-    each of `split`: `possible` marks the pairs that can occur, `work` is the least ticks of all passes. `mixed` is True
-    by row if some backward runs before the last forward. `total` is the number of forwards.
+    `alone` has the numbers of passes outside of blocks that are considered, `split` those of split backwards. Tables
+    have a row for each entry of `alone` and a column for each of `split`: `possible` is True for the pairs that can
+    occur, `work` is the least ticks of all passes. `mixed` is True for the rows in which some backward runs before the
+    last forward. `total` is the number of forwards.
     """
 
     def __init__(self, here: OneDevice) -> None:

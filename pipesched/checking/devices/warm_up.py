@@ -22,9 +22,9 @@ _MOST_SUMS = 10_000
 
 
 def integral_warm_up(problem: Problem, evidence: OnDevice, bound: Fraction | Ticks) -> Fraction | Ticks:
-    """Return `bound` if no schedule is below it: a device on the chain could not run its first backward early enough.
+    """Return `bound`, in ticks, if every lower value would make a device's first backward start too late.
 
-    Else raise `RefusedEvidenceError`. All values are in ticks.
+    Otherwise raise `RefusedEvidenceError`.
     """
     last = OneDevice(problem, evidence.device)
     if len(last.chains) != 1:

@@ -80,16 +80,13 @@ class ByState(Generic[State]):
         yield Successors(_arrays(ahead), tried, end)
 
     def admitted(self, found: Layer, order: Numbers, done: int, threshold: Ticks) -> None:
-        """Return None: there are no completion bounds, since the model itself omits orders that end late.
+        """Return None: the model has no completion bounds, since it omits orders that end late by itself.
 
-        All arguments are those of `Model.admitted`.
+        The arguments of the interface `Model` are not used.
         """
 
     def repeated(self, layer: Layer, done: int) -> tuple[Layer, int]:  # noqa: ARG002 - as a model is asked
-        """Return the layer unchanged: no layers are skipped.
-
-        The second value is therefore 0.
-        """
+        """Return the layer unchanged, and 0: no layers are skipped."""
         return layer, 0
 
     def _number(self, state: State) -> int:

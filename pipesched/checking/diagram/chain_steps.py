@@ -93,11 +93,11 @@ def expand(
     """Return the keys and labels after `moves`, the least end in ticks of completed orders, and the number of labels
     tried.
 
-    `run` has by state of the layer `reached` and by step how often the step has run. A move is a row as of
-    `moves_from`: state, step, gradient in a block with it or -1, ticks of weight work that may be pending, 1 if the
-    order is over, key of the next state, and ticks after the last step of a micro-batch. Labels are omitted if a
-    micro-batch that has finished its chain is done no sooner than `threshold` ticks; the least end is `_LATE` if no
-    order is completed. Compiled, as millions of labels are tried.
+    `run` has by state of the layer `reached` and by step how often the step has run. A move is a row: state, step,
+    gradient in a block with it or -1, ticks of weight work that may be pending, 1 if the order is over, key of the next
+    state, and ticks after the last step of a micro-batch. Labels are omitted if a micro-batch that has finished its
+    chain is done no sooner than `threshold` ticks; the least end is `_LATE` if no order is completed. Compiled, as
+    millions of labels are tried.
     """
     at, labels, found, looked, least = reached.at, reached.labels, 0, 0, _LATE
     keys, new = np.empty(2 * len(labels) + 1, np.int64), np.empty((2 * len(labels) + 1, labels.shape[1]), labels.dtype)

@@ -78,12 +78,15 @@ def completions(walk: Walk, layers: Sequence[Layer], rows: int = 1, threshold: i
 def rows_before(
     run: Numbers, moves: Numbers, least: Labels, near: Layer, far: Layer, steps: Steps, threshold: int
 ) -> tuple[Numbers, Labels]:
-    """Return the number of rows of completion bounds of each state of a layer, and all rows, from those after one move.
+    """Return the completion bounds of a layer's states: the number of rows of each state, and all rows.
 
-    A row has the least remaining ticks after each time of a label, on one continuation of the order or the least of
-    several. `near` has the rows of the states one step later, `far` of those two steps (a block) later. `run` has by
-    state and step how often the step has run; `moves` are sorted by state, as of `moves_from`. If `least` is not empty,
-    it has by state the least of each time, and rows are omitted with which one of these ends at `threshold` or later.
+    They are computed from the rows of the states after one move. A row has the least remaining ticks after each time of
+    a label, on one continuation of the order or the least over several. `near` has the rows of the states one step
+    later, `far` those of the states two steps (a block) later. `run` has by state and step how often the step has run.
+    `moves` has a row for each move, sorted by state: state, step, gradient in a block with it or -1, ticks of weight
+    work that may be pending, 1 if the order is over, key of the next state, and ticks after the last step of a
+    micro-batch. If `least` is not empty, it has by state the least of each time; rows with which one of these ends at
+    `threshold` or later are omitted.
     """
     size, total, over_all = near.labels.shape[1], 0, steps.columns + len(steps.room)
     many, found = np.zeros(len(run), np.int64), np.empty((len(moves) + 1, size), np.int32)

@@ -26,7 +26,11 @@ Sum = tuple[int, list[tuple[int, int]]]
 
 
 def sum_over(one: Sum, state: State) -> int:
-    """Return the value of a linear form over a state: a constant, and a weight for each of some entries."""
+    """Return the value of a linear form over a state: its constant, and weight times entry for some entries of the
+    state.
+
+    `one` is (constant, pairs of entry number and weight).
+    """
     found, entries = one
     for entry, weight in entries:
         found += weight * state[entry]

@@ -17,10 +17,9 @@ Labels = np.ndarray[Any, np.dtype[Any]]
 
 
 class Layer(NamedTuple):
-    """All states after a number of moves: their keys (integers), sorted, and the labels of the n-th: `labels[at[n]:at[n
-    + 1]]`.
+    """All states after a number of moves: the state with key `keys[n]` has the labels `labels[at[n]:at[n + 1]]`.
 
-    A label is a row of times in ticks; rows end with zeros.
+    The keys are integers in ascending order. A label is a row of times in ticks; rows end with zeros.
     """
 
     keys: Numbers
@@ -36,9 +35,10 @@ class Reached(NamedTuple):
 
 
 class Successors(NamedTuple):
-    """Labels after the moves of some labels: `ahead[n]` are those n + 1 layers further; `tried` is the number tried.
+    """Labels after the moves of some labels: `ahead[n]` has those n + 1 layers further.
 
-    `end` is the least end, in ticks, of the orders completed by these moves; None if none is.
+    `tried` is the number of labels tried. `end` is the least end, in ticks, of the orders that these moves complete;
+    None if they complete none.
     """
 
     ahead: Sequence[Reached]

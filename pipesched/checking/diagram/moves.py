@@ -74,11 +74,10 @@ def _admissible_weights(run: Numbers, steps: Steps) -> Numbers:
 
 @inner
 def waiting(run: Numbers, looks: Numbers, steps: Steps) -> int:
-    """Fill `looks` for each micro-batch under way with the column of its time in a label (row 0) and its next step (row
-    1).
+    """Fill `looks` with a column for each micro-batch under way, and return their number.
 
-    Returns the number of these micro-batches. `run` has by step how often it has run. Under way is a micro-batch
-    between the first and the last step of its chain.
+    A micro-batch is under way between the first and the last step of its chain. Row 0 is the column of its time in a
+    label, row 1 its next step. `run` has by step how often it has run.
     """
     found = 0
     for last in range(len(run)):
@@ -140,12 +139,12 @@ def run_move(label: Labels, n: int, g: int, run: Numbers, may: int, steps: Steps
 
 @inner
 def raise_times(label: Labels, run: Numbers, looks: Numbers, count: int, steps: Steps) -> None:
-    """Raise a label's times in place to the latest for which no remaining step runs later.
+    """Raise a label's times in place to the latest times with which no remaining step runs later.
 
-    A micro-batch waits for its next device, and a device for the first arrival: of those in flight, or the next one of
-    a chain. Until then it runs pending weight passes. `run` has by step how often it has run; `looks` has the `count`
-    micro-batches in flight, as `waiting` fills it. Labels that differ only in times that decide nothing become equal
-    so.
+    A micro-batch waits for its next device, and a device for the first arrival: of a micro-batch in flight, or of the
+    next one of a chain. Until then the device runs pending weight passes. Labels that differ only in times that decide
+    nothing become equal by this. `run` has by step how often it has run. `looks` has for each of the `count`
+    micro-batches in flight the column of its time in a label (row 0) and its next step (row 1).
     """
     free = steps.columns
     for which in range(count):

@@ -16,10 +16,10 @@ _LONGEST, _MOST = 12, 3_000
 
 
 def shared_digits(admitted: int, steps: int, most_states: int) -> Numbers | None:
-    """Return by value of a digit the number of micro-batches that have last run each of the steps that share it.
+    """Return, by value of a digit, how many micro-batches have last run each of the steps that share the digit.
 
-    At most `admitted` micro-batches have run one of the first `steps` steps last, and as few share a digit as give keys
-    of at most `most_states`. None if there are no such digits.
+    At most `admitted` micro-batches are in flight, each of which has run one of `steps` steps last. As few steps share
+    a digit as give keys of at most `most_states`. None if there are no such digits.
     """
     choices, weights = np.arange(admitted + 1)[:, None], [1]
     while len(weights) < _LONGEST:
@@ -47,8 +47,10 @@ def _repeat(values: Numbers) -> bool:
 
 
 def weights_in_digits(crowds: Numbers, steps: int) -> Numbers:
-    """Return what a micro-batch adds to a key that has last run each of `steps` steps; `crowds` is of
-    `shared_digits`."""
+    """Return by step what a micro-batch that has run it last adds to a key, for `steps` steps.
+
+    `crowds` is the table that `shared_digits` returns.
+    """
     alone = np.flatnonzero(crowds.sum(axis=1) == 1)
     own = alone[crowds[alone].argmax(axis=1).argsort()]
     turn = np.arange(steps)

@@ -71,10 +71,10 @@ class Steps(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """The steps along some stages, the stage of each step, its end in ticks for a micro-batch that runs alone, the
-    devices.
+    """The steps along some stages, with the stage of each step and its end, in ticks, for a micro-batch that runs
+    alone.
 
-    `longest` is the sum of the ticks of all steps of all micro-batches in turn.
+    `devices` are the devices of the stages. `longest` is the sum of the ticks of all steps of all micro-batches.
     """
 
     steps: Steps
@@ -89,9 +89,9 @@ def walk_along(
 ) -> Walk:
     """Return the steps along these stages; devices are numbered in the order of their first stage.
 
-    `owner` is the device whose span is bounded, None for the makespan. With `stage_of` each stage is some tasks of the
-    stage of that number, whose weight tasks hold its memory together. Raises `NotCoveredError` if numbers are too
-    large. Raises `RefusedEvidenceError` if memory admits no micro-batch to a chain.
+    `owner` is the device whose span is bounded, None for the makespan. If stages are tasks, `stage_of` has the original
+    stage of each; the weight tasks of one original stage occupy its memory together. Raises `NotCoveredError` if
+    numbers are too large, and `RefusedEvidenceError` if memory admits no micro-batch to a chain.
     """
     where, all_stages = problem.placement, problem.stages
     every, back, start, ends, first, last, number, admitted, column, tail = _step_rows(problem, stages, owner)

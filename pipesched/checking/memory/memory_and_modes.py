@@ -36,10 +36,9 @@ class _Weights(NamedTuple):
 
 
 def memory_and_modes(problem: Problem, evidence: OnDevice, bound: Fraction | Ticks) -> Fraction | Ticks:
-    """Return `bound` if no schedule is better, since the memory of the evidence's device would not suffice for any
-    lower value.
+    """Return `bound`, in ticks, if the memory of the evidence's device would not suffice for any lower value.
 
-    Else raise `RefusedEvidenceError`. All values are in ticks. Raises `NotCoveredError` if numbers are too large.
+    Otherwise raise `RefusedEvidenceError`. Raises `NotCoveredError` if numbers are too large.
     """
     limited = OneDevice(problem, evidence.device)
     if any(

@@ -18,7 +18,7 @@ from pipesched.results.evidence import MoreMemory
 def with_more_memory(plan: PlanProblem, capacities: Capacities) -> PlanProblem:
     """Return the plan problem with these capacities, rounded down to its resolution.
 
-    `RefusedEvidenceError` if some device has less memory there, or if only some devices are limited.
+    `RefusedEvidenceError` if some device would have less memory than before, or if only some devices are limited.
     """
     own = plan.cluster.capacity or (None,) * plan.cluster.devices
     if len(capacities) != len(own):

@@ -57,8 +57,8 @@ class _TooManyError(Exception):
 def no_better_plan(plan: PlanProblem, choice: Choice, bound: Fraction) -> bool | None:
     """Return True if no partition has a plan below `bound`, in the file's unit; False if some may have one.
 
-    None if not covered, or too many partitions. Covered are makespan, span and period of whole micro-batches on one
-    chain whose work is all in its stages.
+    None if the problem is not covered, or has too many partitions. Covered are makespan, span and period for whole
+    micro-batches on one chain, if all work is in its stages.
     """
     of_passes = plan.objective.passes is None and not plan.model.parameters.some
     if not of_passes or plan.additions or not choice.whole or len(choice.on(plan.cluster.devices).chains) > 1:
@@ -70,8 +70,10 @@ def no_better_plan(plan: PlanProblem, choice: Choice, bound: Fraction) -> bool |
 
 
 def none_fits(plan: PlanProblem, choice: Choice) -> bool | None:
-    """Return True if no partition fits the memory, in any time; False if some may. None if not covered, or too many
-    partitions."""
+    """Return True if no partition fits the memory, whatever its time; False if some may.
+
+    None if the problem is not covered, or has too many partitions.
+    """
     model, cluster = plan.model, plan.cluster
     fixed = model.forward_overhead + model.backward_overhead + 2 * cluster.longest_lag
     times = (

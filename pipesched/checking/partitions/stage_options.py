@@ -23,13 +23,13 @@ _MAX_MODES = 32
 
 
 class Options(NamedTuple):
-    """Possible stages of a device as columns: the cuts where each begins and ends, and its costs.
+    """Possible stages of a device as columns: the cuts at which each begins and ends, and its costs.
 
-    In ticks of one micro-batch: `forward` is F, `gradient` the least time from the start of the backward to its
-    gradient, `backward` what the whole backward adds to the device's work, `busy` what F and the gradient add. `work`
-    is that of all its passes on the fastest device without recomputation, and `longer` the ticks by which F and
-    gradient exceed theirs there. Memory in steps: `kept` from F to B, `kept_late` the part of it until the end of W,
-    `always` at all times.
+    In ticks of one micro-batch: `forward` is F; `gradient` the least time from the start of the backward to its
+    gradient; `backward` what the whole backward adds to the device's work; `busy` what F and the gradient add to it.
+    `work` is what all its passes would take on the fastest device without recomputation, and `longer` by how many ticks
+    F and gradient exceed what they would take there. Memory in steps: `kept` from F to B, `kept_late` the part of it
+    that stays until the end of W, `always` at all times.
     """
 
     begin: Array
@@ -65,8 +65,8 @@ class Costs:
         """Return the times of F, of the least B, of a whole backward and of the work of B, on a device of this
         slowness.
 
-        A block of two passes may take less than both. Each is given as the ticks of all layers before every cut, and
-        the ticks that every stage adds.
+        A block of two passes may take less than both; the times allow for that. Each time is a pair: the ticks of all
+        layers before every cut, and the ticks that every stage adds.
         """
         model, unit = self.plan.model, self.plan.tick / slowness
         forward, backward = floor(model.forward_overhead / unit), floor(model.backward_overhead / unit)

@@ -21,7 +21,7 @@ def further_resources_of(problem: Problem) -> Iterator[Resource]:
 
 
 def without_further_resources(problem: Problem) -> Problem:
-    """Return the problem whose tasks occupy their first stream only; the problem itself if none occupies more."""
+    """Return the problem in which tasks occupy their first stream only; the problem itself if no task occupies more."""
     once = (one for stage in problem.stages for one in stage.once)
     if next(further_resources_of(problem), None) is None and not any(one.task.also for one in once):
         return problem

@@ -20,10 +20,11 @@ from pipesched.results.evidence import MemoryOfPartners
 
 
 def with_memory_of_partners(poorer: Problem, problem: Problem, relaxation: MemoryOfPartners) -> Problem:
-    """Return `poorer` in which the named devices have the memory of their group in `problem`, with its copies.
+    """Return `poorer` in which the devices that the evidence names have the memory of their group in `problem`.
 
-    An activation of theirs takes what is in the group for its stage and those before, and its backward frees as much
-    more. Raises `RefusedEvidenceError` for devices without a group whose memory is all limited.
+    An activation on such a device takes what its micro-batch keeps in the group for its stage and for stages before it,
+    and its backward frees correspondingly more. Raises `RefusedEvidenceError` for a device without a group, or with a
+    group in which some memory is unlimited.
     """
     pools, stages = list(poorer.pools), list(poorer.stages)
     for device in dict.fromkeys(relaxation.devices):

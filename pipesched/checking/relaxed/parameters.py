@@ -21,11 +21,12 @@ from pipesched.problem.quantities import DeviceId, StageId, Ticks
 
 
 def without_parameters(problem: Problem) -> Problem:
-    """Return the problem of the passes of micro-batches alone, with their objective; itself if none run for parameters.
+    """Return the problem of the passes of micro-batches alone, with their objective; itself if no pass is for
+    parameters.
 
-    A pass that takes memory runs while the parameters of its stage are on the device, so that the memory is reduced by
-    the smallest parameters. This does not apply where copies of activations, of the device or of others to it, may take
-    memory while no parameters are there.
+    While a pass that takes memory runs, the parameters of its stage are on the device, so the memory is reduced by the
+    smallest parameters of a stage. It is not reduced where copies of activations may take memory while no parameters
+    are there.
     """
     if not any(stage.gather or stage.once for stage in problem.stages):
         return problem
@@ -74,10 +75,10 @@ def _sends(problem: Problem, stages: Sequence[StageId]) -> bool:
 
 
 def after_backwards(problem: Problem) -> Ticks:
-    """Return the ticks by which an iteration surely lasts beyond its last pass of a micro-batch, for parameters.
+    """Return the least ticks, for parameters, between the last pass of a micro-batch and the end of an iteration.
 
-    The last of these passes is, or precedes, a last backward task: a BW, a W, or a B whose end no W waits for. What
-    that stage runs once (`follows`) is after it; any stage may be that one, so the least over all stages counts.
+    The last of these passes is, or precedes, a last backward task: a BW, a W, or a B whose end no W waits for. What its
+    stage runs once (`follows`) is after it. Any stage may be the last, so the least over all stages is returned.
     """
     least = None
     for stage, walked in enumerate(problem.microbatches_of):

@@ -13,9 +13,10 @@ from pipesched.problem.stage import PassMemory
 def without_pass_memory(problem: Problem) -> Problem:
     """Return the problem without workspace and without memory kept until the end; it must have no gathers.
 
-    Activations on a device rise only when a forward starts, or a backward that takes more; then all of them and the
-    workspace of that pass are there. So they stay within the memory less the smallest workspace of such a pass. Where
-    activations are offloaded or recomputed, or those of other devices come, they also rise without workspace.
+    Activations on a device grow only when a forward starts, or a backward that takes more. Then all activations are
+    there together with the workspace of that pass, so they stay within the memory less the smallest workspace of such a
+    pass. The memory is not reduced where activations are offloaded or recomputed, or move there from other devices,
+    since they then also grow without workspace.
     """
     if all(stage.workspace == stage.until_end == PassMemory() for stage in problem.stages):
         return problem

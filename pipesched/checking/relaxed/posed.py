@@ -65,11 +65,11 @@ _Relaxation = TypeVar("_Relaxation", bound=RelaxedBy)
 
 
 class Posed(NamedTuple):
-    """A relaxed problem, and the claim that is made of it.
+    """A relaxed problem, and what a certificate claims about it.
 
-    `certificate` has the kind and evidence of the argument itself, and its value without `added_back`, in ticks of the
-    original problem. `valued` is the problem whose attainable values count. Where stages are tasks, `stage_of` gives
-    for each the number of the stage that its tasks belong to.
+    `certificate` has the kind and evidence of the argument itself, and as value the stated value less `added_back`, in
+    ticks of the original problem. `valued` is the problem whose attainable values count. Where stages are tasks,
+    `stage_of` has for each the number of the original stage that its tasks belong to.
     """
 
     problem: Problem

@@ -22,8 +22,8 @@ from pipesched.results.evidence import StreamMemory
 def stream_memory(problem: Problem, evidence: StreamMemory) -> Fraction:
     """Return the bound, in ticks: the head, the work of the stream that must begin later than the head, and the tail.
 
-    The head is an instant; the tail is the time that remains at least after each task of that work. Both are the
-    evidence's. Raises `RefusedEvidenceError` if no work must begin later.
+    The head is an instant, and the tail the least time that remains after each task of that work; both are given by the
+    evidence. Raises `RefusedEvidenceError` if no work must begin later.
     """
     device = evidence.device
     room, problem = limited_room(problem, device), split_and_checked(problem, evidence)

@@ -61,8 +61,8 @@ class TasksBetween:
         return [node for node, where in self.paths.where.items() if where == (device, stream)]
 
     def inside(self, node: Node) -> int:
-        """Return the number of micro-batches whose run of a task begins no sooner than the head and leaves at least the
-        tail.
+        """Return for how many micro-batches a task begins no sooner than the head and leaves at least the tail after
+        its end.
 
         0 if no path leads to the task or from it.
         """
@@ -108,11 +108,11 @@ def _of_all_chains(problem: Problem) -> TaskPaths:
 def to_and_from(
     paths: TaskPaths, owner: DeviceId | None
 ) -> tuple[dict[Node, list[Ticks] | None], dict[Node, list[Ticks] | None]]:
-    """Return the least ticks before the start of each task, and after the end of each task, within the span of device
-    `owner`.
+    """Return the least ticks before the start of each task, and after its end, within the span of device `owner`.
 
-    Each is an ascending list for the first, second, ... micro-batch (after: the last, the last but one, ...). None
-    where no path from (or to) a task of the owner leads to (or from) the task; never without an owner.
+    Before: an ascending list for the first, second, ... micro-batch. After: one for the last, the last but one, ...
+    micro-batch. None where no path from (or to) a task of the owner leads to (or from) the task; never without an
+    owner.
     """
     after: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}
     before: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}

@@ -34,10 +34,10 @@ Row = tuple[StageId, TaskPart | None, TaskPart | None, TaskPart | None]
 
 
 def as_plain(problem: Problem, relaxation: TasksAsStages) -> Problem:
-    """Return the problem with a stage for each row of tasks: a stage, and the indices of a task of its F, of B and of
-    W.
+    """Return the problem with a stage for each row of tasks.
 
-    Raises `RefusedEvidenceError` and `NotCoveredError`.
+    A row names a stage, and the indices of one task of its F, of its B and of its W. Raises `RefusedEvidenceError` and
+    `NotCoveredError`.
     """
     _require_tasks(problem)
     rows, chains = relaxation.stages, problem.placement.chains

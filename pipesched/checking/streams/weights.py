@@ -22,7 +22,7 @@ from pipesched.results.evidence import StreamWeights
 
 
 def stream_weights(problem: Problem, evidence: StreamWeights) -> Fraction:
-    """Return the bound, in ticks: the head, the stream's work that must run before the tail, and the tail.
+    """Return the bound, in ticks: the head, the work of the stream that must run before the tail, and the tail.
 
     Raises `NotCoveredError` where backwards are not split, and `RefusedEvidenceError` if no work must run before the
     tail.
