@@ -21,7 +21,8 @@ SEARCHED = "one here; solve, plan and sweep search a list"
 class Sizes(NamedTuple):
     """The list of micro-batch sizes of a document: its key path, and its values.
 
-    Under `microbatches` a value is a number of micro-batches, under `model.microbatch_size` the sequences of one.
+    Under `microbatches` a value is a number of micro-batches, under `model.microbatch_size` a number of sequences of
+    one micro-batch.
     """
 
     path: str
@@ -31,8 +32,8 @@ class Sizes(NamedTuple):
 def sizes_of(document: object, source: str) -> Sizes | None:
     """Return the list of micro-batch sizes in a problem or plan document; None where it lists none.
 
-    `BadInput` where the document lists sizes without `batch`, under both keys, or with an entry that is no size.
-    `source` names the document in messages.
+    `BadInput` where the document lists sizes without `batch`, lists them under both keys, or has an entry that is no
+    size. `source` names the document in messages.
     """
     if not isinstance(document, Mapping):
         return None

@@ -45,7 +45,8 @@ def as_number(number: Fraction) -> int | Decimal | str:
 
 
 def as_numbers(values: Sequence[int | None], step: Fraction) -> object:
-    """Return `values`, numbers of `step`s, as numbers for a file: one number where all are equal, else a list.
+    """Return `values`, each a number of `step`s, in the form in which a file has them: one number if all are equal,
+    else a list.
 
     Entries that are None are left out.
     """

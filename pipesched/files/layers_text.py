@@ -12,9 +12,10 @@ _DIGITS = 6  # after the point, of numbers that have no end
 
 
 def layers_text(layers: Sequence[LayerType], timed: bool = True) -> str:
-    """Return the YAML lines from `layers:` on for these layer types; default values are left out, memory is rounded up.
+    """Return the YAML lines of a plan file for these layer types, from `layers:` on.
 
-    With `timed` False times are unknown: `forward` and `backward` are left out, for the user to add.
+    Keys with default values are left out, and memory is rounded up. With `timed` False, times are unknown: `forward`
+    and `backward` are left out for the user to add.
     """
     return "\n".join(["layers:", *(f"  - {_mapping(_entry(layer, timed))}" for layer in layers)]) + "\n"
 

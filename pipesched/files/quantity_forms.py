@@ -14,7 +14,7 @@ from pipesched.problem.problem import Problem
 class Form(NamedTuple):
     """The keys of one kind of file (problem, plan or state) whose values may have units, by path without list indices.
 
-    A path covers all keys under it. `activations` is the path of the sections in which shares (`PART`,
+    A path stands for all keys under it. `activations` is the path of the sections in which shares (`PART`,
     `SHARE_OF_MEMORY`) refer to the activation. `time_unit` and `memory_unit` return the file's own units.
     """
 

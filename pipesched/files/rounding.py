@@ -22,9 +22,9 @@ _ZERO = Fraction(0)
 
 
 class Step(NamedTuple):
-    """The step, `size`, of which a file's numbers are multiples, or with `rounds` become multiples by rounding.
+    """The step of which a file's numbers are multiples (`size`, in the file's unit).
 
-    `largest` is the largest of the numbers that set its precision.
+    With `rounds` they become multiples by rounding. `largest` is the largest of the numbers that set the precision.
     """
 
     size: Fraction
@@ -47,11 +47,12 @@ def step_of(
 ) -> Step:
     """Return the step of which all numbers become multiples.
 
-    `total` is the largest sum of numbers, `limit` the largest limit of such sums; `also` are numbers in the same step
-    that do not set its precision. The step divides all numbers if `total` and `limit` are then at most `most_steps`
-    steps together. Otherwise it is a power of ten: the one that gives the largest number ten digits, or the least of
-    which `total` is at most half as many steps. So reading rounded numbers gives the same step again, as long as fewer
-    than `most_steps` numbers are added up.
+    `total` is the largest sum of numbers, `limit` the largest limit on such a sum; `also` are numbers that become
+    multiples of the step too, but do not set its precision. If `total` and `limit` together are at most `most_steps` of
+    the largest step that divides all numbers, it is that step, and nothing is rounded. Otherwise it is a power of ten:
+    the one with which the largest number has ten digits, or a larger one if `total` would be more than half as many
+    steps. Reading rounded numbers again therefore gives the same step, as long as fewer than `most_steps` numbers are
+    added up.
     """
     exact = common_step([*numbers, *also])
     largest = max(map(abs, numbers), default=Fraction(0))
@@ -69,5 +70,5 @@ def step_of(
 
 
 def short(step: Fraction) -> str:
-    """Return a number as text of up to six digits, for a note."""
+    """Return a step as text of up to six digits, for a note."""
     return f"{float(step):g}"

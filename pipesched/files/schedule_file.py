@@ -53,9 +53,9 @@ class ScheduleFile:
         return known if solution.free is None else known.leaving(solution.free)
 
     def leaving(self, free: MostFree) -> ScheduleFile:
-        """Return the contents with this free memory stated, and with the problem that has all of its memory again.
+        """Return the contents with this free memory stated, and with a problem that has all of its memory again.
 
-        The solution is of a problem from whose capacity the free memory was subtracted.
+        The solution is of a problem with this amount of memory less.
         """
         own = self.timeline.problem
         amount = int(free.value / own.resolution)
@@ -65,7 +65,8 @@ class ScheduleFile:
 
     @property
     def bounded(self) -> Problem:
-        """The problem for which the lower bound is valid: the timeline's, without the free memory that is stated."""
+        """The problem for which the lower bound is valid: the timeline's problem with the stated free memory
+        subtracted."""
         problem = self.timeline.problem
         if problem.objective.leaves is None:
             return problem

@@ -22,10 +22,9 @@ _NUMBERS = f"a number of at least 0, or a list of them, one per stage ({FINITE})
 
 
 class Saves(NamedTuple):
-    """Savings of overlapped blocks, one number or one for each stage, in the file's unit of time.
+    """Time saved by overlapped blocks (`ticks`): one number, or one for each stage, in the file's unit of time.
 
-    A block takes less than its two passes in sequence, by the smaller number of the passes' stages. `ticks` has the
-    savings.
+    A block takes less than its two passes in sequence, by the smaller number of the two passes' stages.
     """
 
     ticks: Fraction | list[Fraction]

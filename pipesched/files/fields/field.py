@@ -44,7 +44,8 @@ Entry = TypeVar("Entry")
 
 
 class WrongEntry(NamedTuple):
-    """One entry of a value that is not allowed: its place in the value (such as `[2]`), itself, and what is allowed."""
+    """One entry of a value that is not allowed: its place in the value (such as `[2]`), the entry, and what is
+    allowed."""
 
     place: str
     found: object

@@ -6,10 +6,11 @@ from enum import Enum
 
 
 class QuantityKind(Enum):
-    """The kind of quantity of a key; the value is the text for messages that says what units it may have.
+    """The kind of quantity of a key, which decides the units that its values may have; the value is the text for
+    messages.
 
-    `TIME`, `MEMORY` and `SHARE` have their own units only. `PART` is an amount of memory or a share of the activation,
-    `SHARE_OF_MEMORY` a share of memory or an amount of it.
+    `TIME`, `MEMORY` and `SHARE` have units of that kind only. `PART` is an amount of memory or a share of the
+    activation, `SHARE_OF_MEMORY` a share of memory or an amount of it.
     """
 
     TIME = "a time such as 300 us"

@@ -9,10 +9,8 @@ Matrix = list[list[Fraction]]
 
 
 class NodeLinks(NamedTuple):
-    """Transfer times within a node and between two, in the file's unit, and the number of the node of each device.
-
-    `intra_node` is the time within a node, `inter_node` that between two.
-    """
+    """Transfer times within a node (`intra_node`) and between two (`inter_node`), in the file's unit, and each device's
+    node."""
 
     intra_node: Fraction
     inter_node: Fraction
@@ -24,9 +22,10 @@ Latency = Fraction | list[Fraction] | Matrix | NodeLinks
 
 
 class Occupying(NamedTuple):
-    """Transfers that occupy the stream `on` of the sending device while they last.
+    """Transfers that occupy the stream `on` of the sending device while they last, with `both` of the receiving one,
+    too.
 
-    With `both`, of the receiver, too. `time` is the transfer time, as the file gives it.
+    `time` is the transfer time, as the file gives it.
     """
 
     time: Latency

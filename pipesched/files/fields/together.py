@@ -10,9 +10,10 @@ from pipesched.files.fields.section import WrongPaths
 
 
 class Part(NamedTuple):
-    """One side of an excluded pair, a key or one value of a key: path, name in messages, test if a document has it.
+    """One side of an excluded pair: a key, or one value of a key.
 
-    `value` is set where only this value of the key is excluded.
+    It has the key's path, a name for messages, and a test if a document has it. `value` is given where only this value
+    of the key is excluded.
     """
 
     key: str

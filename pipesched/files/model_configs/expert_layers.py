@@ -28,10 +28,9 @@ def regular(has: Sequence[bool]) -> tuple[int, int] | None:
 
 
 def grouped(groups: int | None, chosen: int | None) -> dict[str, int]:
-    """Return the keys `groups` and `groups_per_token` of a plan file's section `experts`.
+    """Return the keys `groups` and `groups_per_token` of a plan file's section `experts`, by name.
 
-    Empty unless a token's experts come from fewer groups than there are. `chosen` is the number of groups from which
-    they come.
+    The experts of a token are from `chosen` of `groups` groups. Empty unless `chosen` is less than `groups`.
     """
     return {"groups": groups, "groups_per_token": chosen} if groups and chosen and groups > chosen else {}
 

@@ -69,7 +69,7 @@ _OF_PLANS = ("dispatch", "hidden_share", "data_hidden_share", "reserved")
 
 
 class Rated(NamedTuple):
-    """A device with some numbers replaced, and those of the replacements that are keys of a plan file only."""
+    """A device with some of its numbers replaced, and the replacements that only a plan file has keys for."""
 
     device: Device
     of_plans: dict[str, object]

@@ -20,11 +20,11 @@ _LETTERS = {
 
 @dataclass(frozen=True)
 class Hybrid:
-    """Keys of a plan file's section `model` that a hybrid model has besides those of a transformer.
+    """Keys of a plan file's section `model` that a hybrid model has in addition to those of a transformer.
 
-    `mixer` is that section, `attention` and `experts` are keys of theirs. `pattern` has a letter for each layer where
-    these have one part alone. `has_experts`: some layers have experts, which `expert_layers` places by the number of
-    leading dense layers and the period; None where the usual keys do.
+    `mixer`, `attention` and `experts` have keys of the sections of these names. `pattern` has a letter for each layer
+    if each layer is a single part. `has_experts` says that some layers have experts; `expert_layers` places them, by
+    the number of leading dense layers and the period, and is None where the usual keys do so.
     """
 
     mixer: Mapping[str, Any]

@@ -60,8 +60,10 @@ def _value(node: ast.expr) -> list[object] | int:
 
 
 def placed(numbers: Sequence[int], layers: int) -> int | list[int] | None:
-    """Return these layers, from 0, as a plan file has them: a period, whose last layers they are, or a list; None for
-    none."""
+    """Return these layers, numbered from 0, in the form of a plan file: a period, a list, or None if there are none.
+
+    A period n means every n-th layer. `layers` is the number of all layers.
+    """
     if not numbers:
         return None
     every = numbers[0] + 1

@@ -18,11 +18,11 @@ _VARIANTS = ("gated_delta_net", "gdn")
 
 
 class Layers(NamedTuple):
-    """A hybrid layer pattern: the number of layers, of leading dense ones, the period of those with experts, and of
-    multi-token prediction layers.
+    """A hybrid layer pattern of Megatron's arguments.
 
-    `pattern` has a letter for each layer where these have one part alone; it is empty where each is an attention and a
-    block.
+    It has the number of layers, the number of leading dense ones, the period of layers with experts, and the number of
+    multi-token prediction layers. `pattern` has a letter for each layer if each layer is a single part; it is empty
+    where each is an attention and a block.
     """
 
     layers: int
@@ -79,9 +79,10 @@ def _attention_of(letters: str) -> str:
 
 
 def mixer_of(keys: Keys, values: Mapping[str, Any], hidden: int, layers: int, pattern: str) -> dict[str, Any] | None:
-    """Return the keys of the section `mixer` that the arguments describe; None for a model without one.
+    """Return the keys of the section `mixer` that the arguments describe, by name; None for a model without a mixer.
 
-    With a `pattern` it is that of its letters; else linear attention is in all layers but those of
+    `values` are the arguments by name, `hidden` is the hidden size, `layers` the number of layers. With a hybrid
+    `pattern` the mixer is that of its letters; else linear attention is in all layers but those of
     `linear_attention_freq`.
     """
     if "M" in pattern:

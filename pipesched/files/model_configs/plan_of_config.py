@@ -26,11 +26,11 @@ SIZES = ("tensor", "context", "expert", "data")
 class Wanted:
     """Training settings that the user gives; where one is None the configuration decides, or else a default.
 
-    `devices` are pipeline ranks, and `microbatches` those of each data-parallel replica, of `microbatch_size` sequences
-    of `sequence` tokens. `sizes` are those of parallelism inside a stage, by name. `mfu` is the share of the peak rate
-    that products reach, in place of the device's fitted share. `training` has further keys of the section `model`
-    (dtype, flash, gradient_bytes, ...) and of its `parallel` (sharding, sequence); `rates` has further keys of the
-    section `hardware`.
+    `devices` are pipeline ranks; `microbatches` is the number for each data-parallel replica, each of `microbatch_size`
+    sequences of `sequence` tokens. `sizes` has sizes of parallelism inside a stage, under `tensor`, `context`, `expert`
+    and `data`. `mfu` is the share of the peak rate that products reach, in place of the device's fitted share.
+    `training` has further keys of the section `model` (dtype, flash, gradient_bytes, ...) and of its `parallel`
+    (sharding, sequence); `rates` has further keys of the section `hardware`.
     """
 
     devices: int
@@ -97,9 +97,10 @@ def _sections(config: ModelConfig, wanted: Wanted) -> tuple[list[_Entry], list[_
 
 
 def sizes_of(config: ModelConfig, wanted: Wanted) -> dict[str, int]:
-    """Return the sizes of parallelism inside a stage: given ones, else the configuration's, else 1.
+    """Return the sizes of parallelism inside a stage, by name: `tensor`, `context`, `expert` and `data`.
 
-    Where no data size is given, it grows to the least that makes room for the expert parallel size.
+    Each is the size that the user wants, else that of the configuration, else 1. If no data size is wanted, it grows
+    until the devices of a stage (tensor x context x data) are as many as the expert size.
     """
     given = wanted.sizes or {}
     found = {key: given.get(key) or config.settings.get(key) or 1 for key in SIZES}
@@ -109,7 +110,8 @@ def sizes_of(config: ModelConfig, wanted: Wanted) -> dict[str, int]:
 
 
 def sequence_of(config: ModelConfig, wanted: Wanted) -> int:
-    """Return the tokens of a sequence: given, else the configuration's, else the model's longest, up to 4096."""
+    """Return the tokens of a sequence: as wanted, else as in the configuration, else the model's longest, but at most
+    4096."""
     known: int | None = wanted.sequence or config.settings.get("sequence")
     return known or min(config.longest or DEFAULT_SEQUENCE, DEFAULT_SEQUENCE)
 

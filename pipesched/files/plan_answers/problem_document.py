@@ -25,11 +25,12 @@ _NOT_OF_FILES = frozenset({"choices", "whole_last", "steps", "parts"})
 
 
 def plan_document(plan: PlanProblem) -> dict[str, object]:
-    """Return a document with the keys of a plan file and some that no file has, every number as an exact fraction.
+    """Return a document of a plan problem: the keys of a plan file and some that no file has, all numbers as exact
+    fractions.
 
-    `choices` lists the placements allowed; `whole_last` is there only if it is true. `steps` gives the units of time
-    and memory that evidence counts in, to whose multiples numbers are rounded. `parts`, if there are any, are such
-    documents too. Features write their own keys.
+    `choices` lists the placements allowed. `whole_last` is there only if it is True. `steps` has the units of time and
+    memory to whose multiples numbers are rounded, and in which evidence counts. `parts`, if there are any, are such
+    documents too. Each feature writes its own keys.
     """
     model, cluster = plan.model, plan.all_devices
     transfer: object = [list(map(str, row)) for row in cluster.links] or str(cluster.transfer)

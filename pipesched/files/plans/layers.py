@@ -23,7 +23,8 @@ from pipesched.layers.training_step import TrainingStep
 def required_of(document: object) -> tuple[str, ...]:
     """Return the required keys of a plan document: `devices` or `cluster`, `layers` or `model`, and `microbatches`.
 
-    A key that another replaces is left out where that is given, and `microbatches` where a model has a batch.
+    Of two keys that replace each other, only one is returned: the given one if there is one. A document with a model
+    and a batch does not need the number of micro-batches.
     """
     instead = {"layers": "model", "devices": "cluster"}
     given = document if isinstance(document, dict) else {}
@@ -32,9 +33,9 @@ def required_of(document: object) -> tuple[str, ...]:
 
 
 class Filled(NamedTuple):
-    """A plan form completed by derivation: layers, capacity and transfer filled in.
+    """A plan form completed by derivation: layers, capacity and transfer are filled in.
 
-    `assumptions` are lines on the values assumed; `step` is what surrounds the layers in a training step.
+    `assumptions` are lines on the values assumed; `step` describes the training step around the pipeline.
     """
 
     form: PlanFile

@@ -19,7 +19,7 @@ from pipesched.problem.placement import Placement
 def memory_in_steps(
     form: ProblemFile, features: Sequence[Feature], section: MemorySection, where: Placement, most_steps: int
 ) -> tuple[Columns, tuple[Pool, ...], Fraction, list[str]]:
-    """Return (columns by stage, pools by device, step, notes): all memory of a file in whole steps, and the step.
+    """Return (columns by stage, pools by device, size of a step, notes): all memory of a file in whole steps.
 
     Activations and capacities are rounded down and memory that B frees up, so that whatever fits still fits. `BadInput`
     for a capacity of more than `most_steps` steps.

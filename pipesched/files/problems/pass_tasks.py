@@ -19,9 +19,9 @@ KEYS = {F: "forward", B: "backward", W: "weight"}
 
 
 class Totals(NamedTuple):
-    """Total ticks of each kind of a stage's passes, if these are made of tasks; `weight` is None without W.
+    """Total ticks of the tasks of a stage's passes: `forward` of F, `backward` of B, `weight` of W, `fused` of BW.
 
-    `forward` is that of F, `backward` of B, `fused` of BW.
+    `weight` is None if there is no W.
     """
 
     forward: Ticks
@@ -74,8 +74,8 @@ def _with_own_names(tasks: Sequence[TaskSpec]) -> tuple[TaskSpec, ...]:
 def totals(tasks: StageTasks) -> Totals:
     """Return the total ticks of the tasks of each kind of pass: its duration if they run one after the other.
 
-    Tasks of all streams count. Without tasks of W, `weight` is None, and `backward` is that of the full backward, as
-    `fused` is.
+    Tasks of all streams count. Without tasks of W, `weight` is None, and both `backward` and `fused` are the full
+    backward.
     """
     ticks = {kind: sum(task.ticks for task in own) for kind, own in tasks}
     if W not in ticks:

@@ -23,9 +23,9 @@ from pipesched.schedule.schedule import Schedule, parse_slot
 
 
 class ScheduleReader:
-    """Reader of a schedule file's keys other than the problem; numbers of the file's ticks become ticks of `problem`.
+    """Reader of the keys of a schedule file other than the problem; it converts the file's ticks to ticks of `problem`.
 
-    `problem` is the one given, with a finer tick where the file's numbers count fractions of it.
+    `problem` is the problem given to it, in finer ticks if the file's numbers are fractions of a tick.
     """
 
     def __init__(self, path: str, document: Mapping[str, Any], problem: Problem) -> None:

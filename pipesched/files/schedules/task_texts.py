@@ -14,9 +14,10 @@ from pipesched.schedule.timeline import Timeline
 
 
 def task_keys(problem: Problem, schedule: Schedule) -> dict[str, object]:
-    """Return the keys of a schedule file for orders of streams (`task_orders`) and for `waits`, if it has any.
+    """Return the keys `task_orders` and `waits` of a schedule file, as far as the schedule has them.
 
-    Tasks are by name: a list by device of lists by stream, and pairs of which the second waits for the first.
+    Tasks are given by name. `task_orders` is a list by device of the tasks of each stream, by the stream's name;
+    `waits` is a list of pairs of which the second waits for the first.
     """
     keys: dict[str, object] = {}
     if schedule.task_orders:
@@ -78,9 +79,9 @@ class TaskReader:
         return {text.partition("/")[2]: part for part, text in enumerate(texts)}
 
     def orders(self, document: object) -> TaskOrders:
-        """Return the orders of streams under the key `task_orders`, as `task_keys` writes it.
+        """Return the orders of streams under the key `task_orders`; `BadInput` for another form.
 
-        `BadInput` for another form. The document has, for each device, the tasks of each stream.
+        The document has for each device an object with the names of the tasks of each stream, in order.
         """
         devices = document if isinstance(document, list) else []
         if len(devices) != self._problem.devices or not all(isinstance(streams, dict) for streams in devices):

@@ -44,9 +44,9 @@ class Rounding(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """Values that features may use when the plan problem is made: rounding, and the layer type of an entry.
+    """Values that features may use when the plan problem is made: the rounding, and the layer type of an entry.
 
-    `file` is the file's form before any feature's `costs` changed it.
+    `file` is the form of the file before any feature's `costs` changed it.
     """
 
     rounding: Rounding
