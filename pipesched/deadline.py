@@ -35,7 +35,7 @@ class TimeLimitReached(BaseException):
 class Deadline:
     """A deadline that expires at time `at` of `clock`, in seconds, or once `stop` is set.
 
-    The default clock is wall time: on a machine shared with others a step takes longer by it, and fewer steps fit.
+    The default clock is wall time: on a machine shared with others a step takes more of it, and fewer steps fit.
     """
 
     at: float
@@ -91,8 +91,8 @@ _CURRENT: ContextVar[_Scope | None] = ContextVar("deadline", default=None)
 def within(deadline: Deadline, work: Callable[[], Result]) -> Result | None:
     """Run work under a deadline; returns its result, or None if one of its loops asked after the deadline.
 
-    Nested work ends at the sooner deadline. The work runs in the caller's thread; threads that it starts are under the
-    deadline only in a copy of its context (`contextvars.copy_context`).
+    If such calls are nested, the sooner deadline counts. The work runs in the caller's thread. A thread that it starts
+    is under the deadline only if it runs in a copy of the context (`contextvars.copy_context`).
     """
     token = _CURRENT.set(_Scope(deadline, _CURRENT.get()))
     try:

@@ -53,7 +53,10 @@ class OutOfRange(PipeschedError):
 
 
 def defect_note(text: str, error: BaseException | None = None) -> str:
-    """Log a defect that was met and left out, with the traceback of `error`, and return a note about it for users."""
+    """Log a defect that was met, with the traceback of `error`, and return a note about it for users.
+
+    `text` says what was left out because of it.
+    """
     DEFECTS.error("%s", text, exc_info=error)
     return f"{_DEFECT}{text.rstrip('.')}. Please report this with the problem file."
 

@@ -7,8 +7,9 @@ import sys
 
 
 def to_install(with_extra: str) -> str:
-    """Return the shell command that installs a requirement with an extra, such as `pipesched[torch]`.
+    """Return the shell command that installs an optional dependency of pipesched.
 
-    Pip finds this pipesched installed, and adds what the extra needs.
+    `with_extra` is a requirement with an extra, such as `pipesched[torch]`. Pip finds this pipesched installed, and
+    adds what the extra needs.
     """
     return f"{shlex.quote(sys.executable or 'python')} -m pip install '{with_extra}'"

@@ -34,10 +34,9 @@ def require_range(numbers: IntArray, largest: int = LARGEST) -> None:
 
 
 def int64_sum(values: Sequence[Any], largest: int = LARGEST) -> int:
-    """Return the sum of whole numbers that compiled code adds in any order; `OutOfRange` if a partial sum might not
-    fit.
+    """Return the sum of whole numbers that compiled code adds in any order.
 
-    That is, if the absolute `values` add up to more than `largest`.
+    `OutOfRange` if a partial sum might not fit, which is if the absolute `values` add up to more than `largest`.
     """
     if (reached := sum(map(abs, values))) > largest:
         raise OutOfRange(f"its numbers add up to {float(reached):.1e}, more than {largest:.1e}")

@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Addition:
-    """An addition of a plan problem; the default of each method and property adds nothing.
+    """Something that a plan problem has besides layers that a partition cuts; each method and property adds nothing by
+    default.
 
-    One addition of a plan problem may have modules, and with them devices of its own: how passes of two of them were
-    ordered is not said anywhere.
-
-    Bounds over partitions count the work and memory of `modules` and the task of `before_steps` alone: everything else
-    that it adds to a problem must only lengthen schedules or take memory.
+    At most one addition of a plan problem has modules, and with them devices of its own, since nothing says how passes
+    of two of them are ordered. Bounds over partitions count the work and memory of `modules` and the task of
+    `before_steps` alone; everything else that an addition adds must only lengthen schedules or take memory.
     """
 
     @property
     def own_devices(self) -> int:
-        """The number of devices that it has for itself, the last ones, after those of the cluster."""
+        """The number of devices that the addition has for itself; they are the last ones, after those of the
+        cluster."""
         return 0
 
     @property
@@ -58,8 +58,8 @@ class Addition:
         return {}
 
     def of_settings(self, plan: PlanProblem, /) -> PlanProblem:
-        """Return the plan problem as far as a runtime's settings express it.
+        """Return the plan problem as far as the settings of a runtime can express it.
 
-        `BadInput` for what they do not, as what was found and what is allowed.
+        `BadInput` for an addition that they cannot express; its text says what was found and what is allowed.
         """
         return plan

@@ -16,11 +16,12 @@ Capacities = tuple[Fraction | None, ...]
 class Cluster:
     """Devices that run stages, with their memory, speed and links.
 
-    `capacity[d]` is the whole memory of device d, in `memory_unit`; None where memory is unlimited. `transfer` is the
-    time of one activation or gradient between two devices; where `links` is given, `links[a][b]` is that time from
-    device a to device b instead. `transfer_stream` is the sender's stream that a transfer occupies (None: no
-    stream); with `rendezvous` transfers are blocking: each occupies that of the receiver at the same time. A layer
-    takes `slowness[d]` times its own time on device d, overheads included; empty: its own time on all devices.
+    `capacity[d]` is the whole memory of device d, in `memory_unit`; None where unlimited. `transfer` is the time of one
+    activation or gradient between two devices; if `links` is given, `links[a][b]` is that time from device a to device
+    b instead. `transfer_stream` is the stream of the sender that a transfer occupies (None: no stream); with
+    `rendezvous` transfers are blocking: each also occupies the receiver's stream of that name at the same time. A layer
+    on device d takes `slowness[d]` times its own time, overheads included; `slowness` is empty if all devices have
+    speed 1.
     """
 
     devices: int

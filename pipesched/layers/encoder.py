@@ -83,15 +83,17 @@ class Encoder(Addition):
         return (FixedModule(self.layer, Joins.FEEDS, chains, serves=self.serves),)
 
     def placed(self, plan: PlanProblem, where: EncoderPlacement) -> PlanProblem:
-        """Return the plan problem with its encoder placed as `where` says; a device of its own is the last one."""
+        """Return the plan problem with its encoder placed as `where` says; a device of its own is the last device."""
         own = replace(self, placement=where)
         more = own.own_devices - self.own_devices
         cluster = plan.cluster.of_equal(plan.cluster.devices - more) if more else plan.cluster
         return replace(plan, cluster=cluster, additions=tuple(own if one == self else one for one in plan.additions))
 
     def open_decisions(self) -> Mapping[str, Callable[[PlanProblem], PlanProblem]]:
-        """Return what makes the plan problem with each placement of the encoder, by name; empty where its placement is
-        given."""
+        """Return by name of a placement the function that gives the plan problem this placement of its encoder.
+
+        Empty where the placement is given.
+        """
         if self.placement is not EncoderPlacement.FREE:
             return {}
         return {

@@ -107,9 +107,9 @@ class LayerType:
 
     @property
     def alone(self) -> LayerType:
-        """The type with a count of 1 and not tied to the previous layer.
+        """The same type with a count of 1, and free to be on another stage than the layer before it.
 
-        Entries with the same name must be equal in this.
+        Two entries of a model with the same name must be equal in this form.
         """
         return replace(self, count=1, with_previous=False)
 

@@ -54,9 +54,9 @@ class Peak:
     place: str
 
     def coefficients(self) -> dict[Unknown, int]:
-        """Return the coefficient of each unknown in the peak.
+        """Return by unknown how often it is in the peak.
 
-        First and last are extra memory of the first and last device.
+        The unknowns `first` and `last` are extra memory of the first and last device.
         """
         found: Counter[Unknown] = Counter({Unknown("constant"): 1})
         found[Unknown("first")] += self.first

@@ -151,9 +151,11 @@ class PlanProblem:
         return any(each.modules for each in self._narrowest)
 
     def allows(self, choice: Choice) -> bool:
-        """Return True if the placement of a choice has one chain, or no narrower problem excludes several.
+        """Return True if the placement of a choice has one chain, or if several chains are possible in every narrower
+        problem.
 
-        A module feeds one copy of a stage, and the stages at one place of all chains take equal times.
+        They are not if there are modules, since a module feeds one copy of a stage, nor if devices at the same place of
+        two chains differ in speed, since the stages at one place of all chains must take equal times.
         """
         return all(
             len(where.chains) == 1
@@ -173,9 +175,11 @@ class PlanProblem:
 
     @property
     def all_devices(self) -> Cluster:
-        """The cluster and, as the last devices, the own ones of an addition; the same cluster if none has any.
+        """The cluster with the devices of an addition's own as the last ones; the cluster itself if no addition has
+        any.
 
-        One addition at most has some, and only where all devices are equal: they are copies of the cluster's.
+        At most one addition has devices of its own, and only where all devices are equal: they are copies of the
+        cluster's.
         """
         own = max((addition.own_devices for addition in self.additions), default=0)
         return self.cluster.of_equal(self.cluster.devices + own) if own else self.cluster
@@ -254,8 +258,8 @@ class PlanProblem:
         return [where[stage].slowed(self.cluster.slowness_of(devices[stage])) for stage in range(placement.stages)]
 
     def least_lags(self, choice: Choice) -> list[tuple[Ticks, Ticks]]:
-        """Return for each stage of a chain but the last the least ticks, over all partitions, to the next stage and
-        back."""
+        """Return for each stage of a chain but the last the least ticks to the next stage, and back, over all
+        partitions."""
         where, lags = choice.on(self.cluster.devices), self.cluster.lag
         devices = [where.stage_device[stage] for stage in where.chains[0]]
         return [

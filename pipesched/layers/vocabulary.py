@@ -79,7 +79,8 @@ class FreeVocabulary(Addition):
     """The open choice of a plan: embedding and head in one stage each, or in equal parts on all devices."""
 
     def open_decisions(self) -> Mapping[str, Callable[[PlanProblem], PlanProblem]]:
-        """Return what makes the two plan problems of the choice, by name: vocabulary in one stage each, or shared."""
+        """Return by name the two functions that decide the choice in a plan problem: vocabulary in one stage each, or
+        shared."""
         return {"vocabulary one": self.of_settings, "vocabulary shared": lambda plan: sharing(self.of_settings(plan))}
 
     def of_settings(self, plan: PlanProblem, /) -> PlanProblem:

@@ -35,10 +35,10 @@ class DeviceTimes:
 class Comparison:
     """A measured schedule and its prediction, in seconds.
 
-    `predicted` is the order's makespan with the problem's times, `replayed` with each pass's own measured time (median
-    over the steps). The difference between `replayed` and the measured makespan is due to the runtime, that between
-    `predicted` and `replayed` to durations. `measured` is the median makespan of the steps, `best` the least. `devices`
-    are the times of each device.
+    `predicted` is the makespan of the order with the problem's durations, `replayed` with the measured duration of each
+    pass (the median over the steps). `measured` is the median makespan of the steps, `best` the least. So `measured`
+    differs from `replayed` because of the runtime, and `replayed` from `predicted` because of durations. `devices` has
+    the times of each device.
     """
 
     schedule: str

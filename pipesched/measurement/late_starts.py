@@ -50,11 +50,11 @@ class LateStart:
 
 @dataclass(frozen=True)
 class LateStarts:
-    """The late starts of the step whose makespan is the median (the lower one of two), in seconds.
+    """The late starts of the step with the median makespan (of two, the lower one), in seconds.
 
-    `causes` add up to `measured - predicted`; they are those along the chain of passes that the last one waited for;
-    `largest` are the largest of them, by pass. `alone[c]` is the predicted makespan with only assumption c replaced by
-    what was measured.
+    `causes` add up to `measured - predicted`; they lie along the chain of passes that the last pass waited for.
+    `largest` are the largest of them, each with its pass. `alone[c]` is the predicted makespan if only assumption c is
+    replaced by what was measured.
     """
 
     step: int
@@ -74,7 +74,7 @@ class LateStarts:
 def late_starts(measured: Measured, problem: Problem) -> LateStarts | None:
     """Compare the median step with the prediction; None if a pass has several tasks.
 
-    The trace's passes must be the problem's, as `compared` checks.
+    The passes of the trace must be those of the problem.
     """
     makespan = median_low(measured.makespans)
     number = measured.makespans.index(makespan)

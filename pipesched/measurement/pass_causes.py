@@ -39,11 +39,11 @@ OF_DURATIONS = (Cause.STAGE_TIMES, Cause.CONTENTION, Cause.MICROBATCHES, Cause.J
 def longer_by_cause(
     usual: Mapping[Pass, float], planned: Mapping[Pass, float], steps: Sequence[StepArcs], step_explained: StepArcs
 ) -> dict[Pass, dict[Cause, float]]:
-    """Return the additional time of passes in step `step_explained`, one of `steps`, by cause, in seconds.
+    """Return the additional time of each pass of the step `step_explained`, by cause, in seconds.
 
-    `usual` is a pass's median over the steps, `planned` its predicted time. A stage's passes of one kind have a median,
-    those that ran during a message of their device another one, and each micro-batch its own over the steps. The
-    differences from one to the next add up to the pass's own.
+    `usual` is a pass's median over the `steps`, `planned` its predicted time. For each pass ever narrower medians are
+    compared: of its stage's passes of one kind, of those of them that ran during a message of their device, and of its
+    own over the steps. The differences from one to the next are the causes; they add up to the pass's additional time.
     """
     samples: dict[tuple[PassKind, int, bool], list[float]] = {}
     during_message = dict.fromkeys(step_explained.ran, False)

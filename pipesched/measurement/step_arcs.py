@@ -16,11 +16,12 @@ from pipesched.simulation.simulator import run_order
 
 
 class Arc(NamedTuple):
-    """A wait of a pass for the end of `before`, with its lag in seconds: `planned` by the problem, `measured` in the
-    step.
+    """A wait of a pass for the end of pass `before`, with its lag in seconds: `planned` by the problem, `measured` in
+    the step.
 
-    `message`: between two devices; else the device's own order. Only for the arc that a pass waited for last the lag is
-    known: for others `measured` is `planned`, or less if the pass began sooner.
+    With `message` the two passes are on different devices; else the arc is the order of one device. The measured lag is
+    known only for the arc that a pass waited for last; for other arcs `measured` equals `planned`, or is less if the
+    pass began sooner.
     """
 
     before: Pass
@@ -47,9 +48,10 @@ class StepArcs:
     def replay(
         self, seconds: Callable[[Pass], float], lag: Callable[[Arc], float], opened: bool = False
     ) -> tuple[dict[Pass, float], dict[Pass, float]]:
-        """Return by pass the starts and the ends, in seconds, with these durations and lags.
+        """Return by pass the starts, and by pass the ends, in seconds, if passes take `seconds(pass)` and arcs
+        `lag(arc)`.
 
-        Passes without predecessor begin at 0, or if `opened` as measured.
+        Passes without predecessors begin at 0, or with `opened` when they began in the measured step.
         """
         starts: dict[Pass, float] = {}
         ends: dict[Pass, float] = {}

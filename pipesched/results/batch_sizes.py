@@ -62,10 +62,10 @@ class BatchSizes:
         return None if result.value is None or self.less_free(result) else self._share(result.value)
 
     def at_least_above(self, result: SizeResult) -> Fraction | None:
-        """Return the share by which a result's lower bound is above the best value, at least 0.
+        """Return the share by which a result's lower bound is above the best value; at least 0.
 
-        None for a size that is infeasible, and without a best value; where free memory counts also if that differs, or
-        if this size may leave more.
+        None for a size that is infeasible, and without a best value. Where free memory is maximised first, also None if
+        the two leave different amounts, or this size may leave more than was found.
         """
         if result.status is Status.INFEASIBLE or self.less_free(result):
             return None

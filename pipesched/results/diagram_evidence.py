@@ -14,18 +14,19 @@ class Diagram:
     """A relaxed decision diagram over the orders of some stages' passes, of one chain or several, for a check to
     replay.
 
-    Labels are the times of a partial order, states the progress of its micro-batches. `stages` are modelled, chain by
-    chain; the others are delays. At most `width` labels of a state are kept, of which others are merged (None: none is
-    merged). Labels that must end at `below` ticks or later (None: none) are left out, as the completion bounds of the
-    stages `guide` tell: one of all these stages together, or with `rows` so many for a state of each of their devices
-    by itself. `below` counts ticks of `tick` units of the problem's time (None: the problem's own). With `ways` the
-    activation modes are distinguished, else each activation takes the least memory of them. With `joint`, where stages
-    are tasks, the weight tasks of a stage occupy its memory until all of them have ended.
+    A state is the progress of the micro-batches, a label the times of a partial order. `stages` are the modelled
+    stages, chain by chain; the others are delays. At most `width` labels of a state are kept, into which the others are
+    merged (None: none is merged). With `below`, labels that cannot end before so many ticks are left out, by completion
+    bounds over the stages in `guide`: over all of these together, or with `rows` over the stages of each of their
+    devices by itself, with so many rows for a state. `below` counts ticks of `tick` units of the problem's time (None:
+    the problem's own ticks). With `ways` the activation modes are distinguished, else each activation takes the least
+    memory of its modes. With `joint`, where stages are tasks, the weight tasks of a stage occupy its memory until all
+    of them have ended.
 
-    For the makespan time 0 is its start; the ends of all modelled devices count, and the path back of each chain to its
-    first stage. For a span with a `device`, that device's time counts from its first modelled pass on. For a span
-    without one, with stages of one chain, time 0 is the start of the chain's first forward; the last path back to the
-    first stage counts, with the remaining work there.
+    Time 0 is, for the makespan, the start of the iteration; the ends of all modelled devices count, and the path of
+    each chain back to its first stage. For a span with a `device`, that device's time counts from its first modelled
+    pass on. For a span without one, the stages are of one chain, and time 0 is the start of the chain's first forward;
+    the last path back to the first stage counts, with the remaining work there.
     """
 
     form: ClassVar[str] = "decision diagram"

@@ -94,11 +94,11 @@ class StreamTasks:
 
 @dataclass(frozen=True)
 class StreamMemory:
-    """Evidence that until `head` memory allows only some forwards of the device, so that its stream's other tasks run
+    """Evidence that until `head` memory admits only some forwards of the device, so that other tasks of its stream run
     later.
 
-    What runs later leaves no less than `tail` after it. The stream is `stream` of `device`. `owner` is the device whose
-    span is bounded (None: makespan), `tick` the tick in which `head` and `tail` are counted, in the file's unit.
+    The tasks that run later have at least `tail` after them. The stream is `stream` of `device`. `owner` is the device
+    whose span is bounded (None: makespan). `head` and `tail` are in ticks, each of `tick` units of the problem's time.
     """
 
     form: ClassVar[str] = "memory of a stream"
@@ -112,10 +112,10 @@ class StreamMemory:
 
 @dataclass(frozen=True)
 class StreamWeights:
-    """Evidence for tasks of a stream, less the weight tasks that memory can defer when `tail` is left.
+    """Evidence on all tasks of a stream except the weight tasks that memory can defer until only `tail` is left.
 
-    The others begin no sooner than `head`. The stream is `stream` of `device`. `owner` is the device whose span is
-    bounded (None: makespan), `tick` the tick in which `head` and `tail` are counted, in the file's unit.
+    The tasks that are left over begin no sooner than `head`. The stream is `stream` of `device`. `owner` is the device
+    whose span is bounded (None: makespan). `head` and `tail` are in ticks, each of `tick` units of the problem's time.
     """
 
     form: ClassVar[str] = "weights of a stream"
@@ -129,10 +129,11 @@ class StreamWeights:
 
 @dataclass(frozen=True)
 class ModeMultipliers:
-    """Evidence of multipliers for a period's constraints: `loads` and `memory` over time by device, `blocks` by stage.
+    """Evidence of multipliers for the constraints of a period: `loads` and `memory` over time by device, `blocks` by
+    stage.
 
-    A constraint of `blocks` is that a forward of the stage is in one block at most; its multipliers are in ticks of
-    `tick` units of the problem's time.
+    The constraint of `blocks` says that each forward of the stage is in at most one block. Its multipliers are in
+    ticks, each of `tick` units of the problem's time.
     """
 
     form: ClassVar[str] = "multipliers of modes"

@@ -123,9 +123,9 @@ def _wrong(name: str, given: object) -> str:
 
 
 def unknown_form(document: object, mistake: str | None = None) -> UnknownForm:
-    """Return evidence that another version wrote, or that was changed, as `UnknownForm`.
+    """Return evidence that this version cannot read, since another version wrote it or it was changed.
 
-    `mistake` says what is wrong with it; None for another version's.
+    `mistake` says what is wrong with it; None for evidence of another version.
     """
     form = document.get("form") if isinstance(document, dict) else None
     return UnknownForm(str(form), simplejson.dumps(document, use_decimal=True), mistake)

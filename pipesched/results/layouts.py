@@ -28,10 +28,10 @@ class ExpectedError(NamedTuple):
 
 
 def plainness(sizes: Mapping[str, int], recomputes: bool, chunks: int) -> tuple[int, bool, int, int, int]:
-    """Return a key by which simpler layouts sort first, from sizes of parallelism and stages a device (`chunks`).
+    """Return a key by which simpler layouts sort first.
 
-    It has the kinds of parallelism besides data, True if some layer recomputes, stages a device, and the tensor and
-    context sizes.
+    It is (number of kinds of parallelism besides data, True if some layer recomputes, stages a device, tensor size,
+    context size). `sizes` are the sizes of parallelism by name, `chunks` is the number of stages a device.
     """
     chosen = [sizes[name] for name in ("tensor", "context", "expert", "pipeline")]
     return sum(size > 1 for size in chosen), recomputes, chunks, chosen[0], chosen[1]
@@ -86,7 +86,7 @@ class LayoutRow:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The layout's sizes of parallelism and of a micro-batch."""
+        """The sizes of the layout by name: `tensor`, `context`, `pipeline`, `data`, `expert` and `microbatch_size`."""
         names = ("tensor", "context", "pipeline", "data", "expert", "microbatch_size")
         return {name: getattr(self, name) for name in names}
 

@@ -45,10 +45,11 @@ class AllPartitions:
 
 @dataclass(frozen=True)
 class OrderPaths:
-    """Evidence that CP-SAT searched all partitions for one published order, by longest paths of some partitions.
+    """Evidence that CP-SAT searched all partitions for one published order, bounded by the longest paths of some of
+    them.
 
-    `tried` are these partitions, whose paths bound every partition. `unfit` are partitions that do not fit the memory
-    with this order.
+    `tried` are the partitions whose paths bound every partition. `unfit` are partitions that do not fit the memory with
+    this order.
     """
 
     order: str

@@ -38,9 +38,9 @@ class TimeParts:
 class StepTime(NamedTuple):
     """The time of a whole training step, in the file's unit: the `pipeline` to the last backward, and what follows it.
 
-    `reduction` is the additional time until the last device has reduced its gradients, which each does after its own
-    last pass, unless passes hide that. `optimizer` is the optimizer step of the slowest device. Loading of data is not
-    counted.
+    Each device reduces its gradients after its own last pass, unless passes hide that; `reduction` is the additional
+    time until the last device has done so. `optimizer` is the optimizer step of the slowest device. Loading of data is
+    not counted.
     """
 
     pipeline: Fraction
@@ -87,11 +87,10 @@ class StageRow:
 
 @dataclass(frozen=True)
 class DeviceMemory:
-    """The memory of a device at its peak, and its capacity (None: unlimited), in the file's unit; gathered parameters
-    count as activations.
+    """The memory of a device at its peak, and its capacity (None: unlimited), in the file's unit.
 
-    `saved` is how much higher the peak would be without recomputation, for the micro-batches in flight at the peak and
-    the mean of the device's stages.
+    Gathered parameters count as activations. `saved` is how much higher the peak would be without recomputation,
+    estimated by the micro-batches in flight at the peak and the mean of the device's stages.
     """
 
     parameters: Fraction
@@ -135,7 +134,7 @@ def step_time(plan: PlanProblem, best: PlanCandidate) -> StepTime:
 
 
 def step_from_times(plan: PlanProblem, choice: Choice, partition: Partition, taken: Sequence[Fraction]) -> StepTime:
-    """Return the time of a step in which each device's passes take the time `taken` (by device), in the file's unit.
+    """Return the time of a step in which the passes of device d take `taken[d]`, in the file's unit.
 
     Its parts are the longest passes, what the latest end of a reduction adds to them, and the longest optimizer step of
     a device.

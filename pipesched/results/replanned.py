@@ -21,11 +21,10 @@ from pipesched.schedule.schedule import Schedule, Wait
 class Replanned:
     """A replanned iteration.
 
-    `tasks` are all tasks with start and end, in ticks, those of the state unchanged; None if no order fits. For tasks
-    of length 0 at one tick the mapping has the order. `waits` are events between streams that memory needs.
-
-    No order of the remaining tasks has a value less than `lower_bound`. If the span is a fraction of the ticks of the
-    given state, `problem` and `state` have finer ticks. `notes` name parts of the search that were left out.
+    `tasks` has the start and end of all tasks in ticks, with those of the given state unchanged; None if no order fits.
+    Tasks of length 0 at one tick run in the order of this mapping. `waits` are events between streams that memory
+    needs. No order of the remaining tasks has a value less than `lower_bound`. If the span is a fraction of a tick of
+    the given state, `problem` and `state` have finer ticks. `notes` name parts of the search that were left out.
     """
 
     problem: Problem

@@ -30,7 +30,7 @@ class PublishedResult:
 
 @dataclass(frozen=True)
 class Effort:
-    """The effort of a cell's search: its time limit, workers, seed, and gap to stop at."""
+    """The limits of a cell's search: its time limit, workers, seed, and the gap at which it stops."""
 
     seconds: float
     workers: int
@@ -101,9 +101,10 @@ class Outcome:
         return self.status in (Status.OPTIMAL, Status.INFEASIBLE) or closed
 
     def merged(self, other: Outcome) -> Outcome:
-        """Return the better schedule with the stronger bound of two outcomes of a cell; those of this one if equal.
+        """Return an outcome with the better schedule and the stronger bound of the two; where both are equal, those of
+        this one.
 
-        If their free memory differs, the outcome with more of it is returned as it is.
+        If the two leave different amounts of free memory, the one that leaves more is returned as it is.
         """
         if self.free != other.free:
             # Value and bound are those of one amount: none of them says anything of another.

@@ -39,7 +39,10 @@ def is_of_plans(evidence: Mapping[str, Any]) -> bool:
 
 
 def proved_with(evidence: Mapping[str, Any], capacities: Capacities) -> dict[str, Any]:
-    """Return a cell's evidence as another cell with less memory has it: with the capacities for which it was proved."""
+    """Return the evidence of a cell as another cell with less memory stores it.
+
+    The capacities for which it was proved are added to it.
+    """
     return {**evidence, "capacities": capacities_document(capacities)}
 
 

@@ -30,10 +30,10 @@ _Recut = Callable[[list[Any]], list[Any]]
 def with_same_model(document: Mapping[str, Any], changed: dict[str, Any]) -> None:
     """Give the stages of `changed` the layers of the stages of `document`, in place.
 
-    Each chain has all layers. A list with one entry for each stage is in the order of the first chain; if there are
-    more stages than before, each is divided evenly, and if there are fewer, neighbours are summed. Memory of passes
-    while they run (`workspace`) is that of a layer at a time: it is not divided, and neighbours have the larger one.
-    `BadInput` for what has no such stages.
+    Each chain has all layers. A list with one entry for each stage is in the order of the first chain. If there are
+    more stages than before, each entry is divided evenly; if there are fewer, neighbours are summed. The memory that a
+    pass needs while it runs (`workspace`) is that of one layer at a time: it is not divided, and of neighbours the
+    larger one counts. `BadInput` for a document without such stages.
     """
     before, after = _shape(document), _shape(changed)
     if before == after:

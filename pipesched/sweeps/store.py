@@ -208,10 +208,11 @@ def _write_keys_of_documents(database: sqlite3.Connection) -> None:
 
 
 def key_if_solved(document: str, name: str, schedule: bytes | None) -> str | None:
-    """Return the key of a cell's document in JSON if the packed schedule is one of exactly this problem, else None.
+    """Return the key of a cell's document in JSON if its packed schedule is one of exactly this problem, else None.
 
-    A document may mean another problem now than for the version that wrote it, such as durations by other formulas; a
-    schedule has its problem in plain numbers. None for plans too, and without a schedule.
+    For the version of this program that wrote it, the document may have meant another problem than now, such as
+    durations by other formulas; a schedule has its problem in plain numbers. None for plans too, and without a
+    schedule.
     """
     if schedule is None:
         return None

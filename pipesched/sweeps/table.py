@@ -177,10 +177,10 @@ class Table(Tabular):
 
     @property
     def above_least(self) -> dict[int, Fraction]:
-        """The share by which the value of each cell, by its number, is above the least of all; empty if objectives
-        differ.
+        """The share by which the value of each cell is above the least value of all, by number of the cell.
 
-        Where free memory counts before time, only cells that leave the most have an entry.
+        Empty if objectives differ. Where free memory is maximised before the time, only cells that leave the most have
+        an entry.
         """
         most = max((row.free for row in self.rows if row.free is not None), default=None)
         known = (row for row in self.rows if row.value is not None and row.free == most)

@@ -20,8 +20,8 @@ class ByNodes(NamedTuple):
     def at(self, nodes: int) -> float:
         """Return the bandwidth on this many nodes, in GB/s.
 
-        Between two measured numbers of nodes its logarithm is linear in that of the number; beyond them it is the
-        nearest.
+        Between two measured numbers of nodes it is interpolated, in logarithms of both; beyond them it is the nearest
+        measured one.
         """
         first, last = self.measured[0], self.measured[-1]
         if nodes <= first[0]:
@@ -32,10 +32,12 @@ class ByNodes(NamedTuple):
         return last[1]
 
     def of_stage(self, parallel: Parallel, node: int) -> float:
-        """Return the bandwidth, in GB/s, among devices of a stage that have the same parameters; `node` is its devices.
+        """Return the bandwidth, in GB/s, of exchanges among the devices of a stage that have the same parameters.
 
-        Devices of a stage are consecutive. Groups in several nodes share their links: none has more than its members'
-        part of the most that these are known to carry, by the stage's own rate or a measured one of several nodes.
+        `node` is the number of devices of a node; devices of a stage are consecutive. Groups of such devices that
+        extend over several nodes share the links between them: each gets, for its members, their part of the most that
+        the links of a node are known to carry, by the rate for the stage's own number of nodes or for another measured
+        one.
         """
         nodes = nodes_of_stage(parallel, node)
         rate = self.at(nodes)
@@ -45,8 +47,10 @@ class ByNodes(NamedTuple):
         return min(rate, most * members_in_node(parallel, node) / node)
 
     def beyond(self, parallel: Parallel, node: int) -> list[str]:
-        """Return text on the rate that is used for a stage of more nodes than any measured rate is of; empty if none
-        is."""
+        """Return text on the rate that is used if a stage is on more nodes than any measured rate; empty if it is not.
+
+        `node` is the number of devices of a node.
+        """
         nodes, (last, rate) = nodes_of_stage(parallel, node), self.measured[-1]
         if nodes <= last:
             return []

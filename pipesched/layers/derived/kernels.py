@@ -194,10 +194,12 @@ def _block_casts(shape: Shape, training: Training, parallel: Parallel, moe: bool
 
 
 def converted_bytes(shape: Shape, training: Training, parallel: Parallel, kind: LayerKind) -> float:
-    """Return the bytes that a layer moves in each direction to keep the activation function's input in another format.
+    """Return the bytes that a layer moves, in each direction, to keep the activation function's input in another
+    format.
 
-    A forward reads it and writes what is kept, a backward reads this and writes it as it was (`fused_bias_swiglu.py` of
-    Megatron-Core); where experts' products have the function in their kernels these do both.
+    A forward reads the input and writes it in that format; a backward reads this and writes it in its first format
+    (`fused_bias_swiglu.py` of Megatron-Core). If the products of experts have the activation function in their kernels,
+    these do both, and nothing is moved for these experts.
     """
     width = shape.ffn if kind.block else 0
     if kind.moe and shape.experts is not None:
@@ -227,9 +229,10 @@ class FlashParams(NamedTuple):
     head: float = 128
 
     def slower(self, reach: float, head: float) -> float:
-        """Return the time of attention over that at the rate of long sequences and heads of the usual size.
+        """Return the factor by which attention is slower than with long sequences and heads of the usual size.
 
-        `reach` is twice the mean number of keys that a token attends to: the sequence, with a causal mask alone.
+        `reach` is twice the mean number of keys that a token attends to: the sequence, with a causal mask alone. `head`
+        is the size of a head.
         """
         return (1 + self.ends / reach) * (1 + self.exponential / head) / (1 + self.exponential / self.head)
 
@@ -245,8 +248,9 @@ def attention_seconds(
 ) -> tuple[float, float]:
     """Return the seconds of one layer's attention products (scores and weighted values), forward and backward.
 
-    Operations over `attention_flops`, else `flops`; where scores are stored they are products like all others, at
-    `flops`. Projections and memory traffic are counted elsewhere. `windowed`: the layer attends to near tokens alone.
+    They are their operations divided by the rate `attention_flops`, or `flops` if that is not known; where scores are
+    stored, they are products like all others, at `flops`. Projections and memory traffic are counted elsewhere.
+    `windowed`: the layer attends to near tokens alone.
     """
     rate = (hardware.attention_flops if training.flash else None) or hardware.flops
     forward = float(attention_operations(shape, training, parallel, windowed)) / rate
@@ -281,10 +285,11 @@ SCAN = ScanParams()
 
 
 def scan_seconds(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> tuple[float, float]:
-    """Return the seconds of the scan of one layer's mixer, forward and backward; 0 without one.
+    """Return the seconds of the scan of one layer's mixer, forward and backward; 0 without a mixer.
 
-    Operations at the rate of `SCAN`, with exponentials as in attention; what goes along the
-    sequence runs in waves of the state's tiles, of which small micro-batches have fewer than there are multiprocessors.
+    They are its operations at the rate `SCAN`, and its exponentials as in attention. The part that follows the sequence
+    step by step runs in waves of tiles of the state; a small micro-batch has fewer tiles than there are
+    multiprocessors.
     """
     if shape.mixing is None:
         return 0.0, 0.0

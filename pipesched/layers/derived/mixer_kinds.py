@@ -54,7 +54,7 @@ class MixerSizes:
 
     @property
     def states(self) -> Fraction:
-        """The count of numbers in the states that are kept between chunks, divided by the tokens of a chunk."""
+        """The count of numbers in the states that are stored between chunks, for each token."""
         return Fraction(self.values * self.key_size, self.chunk)
 
     @property

@@ -37,9 +37,9 @@ def attention_matrices(shape: Shape) -> int:
 
 
 def feed_forward(shape: Shape, ffn: int, width: int | None = None) -> int:
-    """Return the number of parameters of a feed-forward block of width `ffn`, or of one expert.
+    """Return the number of parameters of a feed-forward block, or of one expert, of inner width `ffn`.
 
-    It works on `width` numbers of a token, by default the hidden size.
+    `width` is the number of inputs and outputs for each token, by default the hidden size.
     """
     return (3 if shape.gated else 2) * (width or shape.hidden) * ffn
 
@@ -152,11 +152,12 @@ class Exchanged(NamedTuple):
 def exchanged_bytes(
     parameters: Parameters, parallel: Parallel, precision: Precision, frozen: bool = False
 ) -> Exchanged:
-    """Return the bytes exchanged for a layer: reduce-scatter of gradients and all-gather of weights.
+    """Return the bytes that a device exchanges for a layer: reduce-scatter of gradients and all-gather of weights.
 
-    Without a sharded optimizer the all-gather is of gradients. Each sends all but a device's own part (arXiv
-    1910.02054, section 7). With sharded gradients every micro-batch reduces its own; with sharded parameters it also
-    gathers weights twice. Frozen parameters have no gradients, and are only gathered.
+    Without a sharded optimizer the all-gather is of gradients. Each collective sends all but the device's own part
+    (arXiv 1910.02054, section 7). With sharded gradients, gradients are reduced after every micro-batch; with sharded
+    parameters, every micro-batch also gathers weights twice. If the layer is `frozen`, it has no gradients, and weights
+    are only gathered.
     """
     number, gradient, weight = precision.number, precision.gradient, precision.weight_bytes
     once = sum(

@@ -47,10 +47,10 @@ class LatentAttention:
 
 @dataclass(frozen=True)
 class Window:
-    """Attention of all layers but the `full` ones, numbered from 0, to near tokens alone.
+    """Attention to near tokens alone, in all layers but the `full` ones, which are numbered from 0.
 
-    A token attends to itself and the `tokens` - 1 before it (a sliding window), or, `chunked`, to those of its own
-    chunk of `tokens` up to itself.
+    A token attends to itself and the `tokens` - 1 before it (a sliding window) or, if `chunked`, to itself and the
+    tokens before it in its own chunk of `tokens`.
     """
 
     tokens: int
@@ -58,8 +58,10 @@ class Window:
     chunked: bool = False
 
     def reach(self, sequence: int) -> Fraction:
-        """Return twice the mean number of keys that a token of a sequence attends to, as the sequence is of causal
-        attention to all of it."""
+        """Return twice the mean number of keys that a token attends to, for a sequence of so many tokens.
+
+        With causal attention to all tokens that number is the length of the sequence.
+        """
         near = min(self.tokens, sequence)
         if not self.chunked:
             return 2 * near - Fraction(near * near, sequence)
@@ -319,7 +321,7 @@ class Training:
         return self.lora is not None or self.is_named(name)
 
     def is_named(self, name: str) -> bool:
-        """Return True if `frozen` has a layer of this name, by the name that it has whatever its attention."""
+        """Return True if `frozen` names this layer, by the name that the layer has whatever its attention."""
         return kind_name(name) in self.frozen
 
 

@@ -101,10 +101,11 @@ class Explanation:
         return (max(Fraction(0), least) if effect.change.relaxes else least), most
 
     def ranked(self) -> tuple[Effect, ...]:
-        """The effects by gain: by proved decrease, then decrease of the best value found, then largest possible
-        decrease.
+        """The effects, the largest gain first.
 
-        Inconclusive effects, and those that leave no schedule, are last. Equal ones keep their order.
+        They are compared by the proved decrease, then by the decrease of the best value found, then by the largest
+        possible decrease. Inconclusive effects, and those that leave no schedule, are last. Equal effects keep their
+        order.
         """
         return tuple(sorted(self.effects, key=self._rank, reverse=True))
 

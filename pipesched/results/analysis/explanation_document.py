@@ -8,10 +8,10 @@ from pipesched.results.analysis.explanation_text import advice
 
 
 def explanation_document(it: Explanation) -> dict[str, object]:
-    """Return the object under `explanation` of `solve --json`; values in the file's unit.
+    """Return the object under `explanation` of `solve --json`; values are in the file's unit.
 
-    It has what binds, the certificates near the strongest, the bounds without memory limits and without transfers, the
-    solve of the problem as it is, and the effect of each change that was tried.
+    It has the bottleneck, the certificates near the strongest one, the bounds without memory limits and without
+    transfers, the result for the unchanged problem, and the effect of each change that was tried.
     """
     bottleneck = it.bottleneck
     problem = bottleneck.problem

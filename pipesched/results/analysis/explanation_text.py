@@ -12,8 +12,10 @@ INCONCLUSIVE = "inconclusive"
 
 
 def advice(it: Explanation) -> list[str]:
-    """Return the recommended change, and the next one, as one sentence; a sentence if none is known to help, [] if none
-    was tried."""
+    """Return the recommended change, and the next one, as one sentence in a list.
+
+    If none is known to help, the sentence says so; the list is empty if no change was tried.
+    """
     gains: list[tuple[str, bool]] = []
     for what, effect in grouped(it):
         least, most = it.gain(effect) or (0, 0)
@@ -44,9 +46,9 @@ def footnotes(it: Explanation) -> list[str]:
 
 
 def grouped(it: Explanation) -> list[tuple[str, Effect]]:
-    """Return the effects, best gain first, each with the text of its change.
+    """Return pairs (text of a change, its effect), the best gain first.
 
-    Devices on which one more activation has equal effects are one row.
+    Devices on which one more activation has the same effect share a row.
     """
     together: dict[tuple[object, ...], list[Effect]] = {}
     for effect in it.ranked():

@@ -24,11 +24,14 @@ class MemoryScale:
     by_share: bool
 
     def of(self, metrics: Metrics) -> Fraction:
-        """Return the memory level of a schedule, in the units of this scale: the highest over the devices."""
+        """Return the memory level of a schedule in the unit of this scale: the highest of all devices."""
         return max(peak / weight for peak, weight in zip(metrics.peak_quanta, self.weights, strict=True))
 
     def text(self, level: Fraction) -> str:
-        """Return a level as text, which says so if static memory is not part of it."""
+        """Return a level, in the unit of this scale, as text: an amount in the file's unit, or per cent of a capacity.
+
+        The text says so if static memory is not part of the level.
+        """
         of_activations = " for activations" if any(self.problem.static) else ""
         if self.by_share:
             return f"{plain(round(100 * float(level), 4))} % of its capacity{of_activations}"

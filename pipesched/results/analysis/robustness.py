@@ -21,10 +21,11 @@ class Rival(NamedTuple):
 
 @dataclass(frozen=True)
 class Robustness:
-    """The mean value of a schedule over random durations, and those of published ones that are as good without noise.
+    """The mean value of a schedule over random durations, and the means of published ones that are as good without
+    noise.
 
     Values are in the file's unit. `fresh_mean` is the mean over as many other samples, since a search may overfit to
-    the samples it has seen.
+    the samples that it has seen.
     """
 
     noise: Noise
