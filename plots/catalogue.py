@@ -16,10 +16,11 @@ Draw = Callable[[Timeline, Axes], None]
 
 @dataclass(frozen=True)
 class Plot:
-    """A kind of picture of a timeline: `title` describes it, `row` is the height of its rows relative to the usual one.
+    """A kind of picture of a timeline.
 
-    If `zoomed`, the steady state is cut out of a picture with too many boxes to read, or a part is drawn under it.
-    `widest` is in inches. `dense` is the plot drawn instead of this one if its `applies` is true of the timeline.
+    `title` describes it; `row` is the height of its rows relative to the usual one; `widest` is its greatest width in
+    inches. With `zoomed`, if there are too many boxes to read, the steady state is cut out or a part is drawn under the
+    whole. `dense` is the plot drawn instead of this one if its `applies` is True for the timeline.
     """
 
     name: str

@@ -115,10 +115,11 @@ def key_path(path: str, plan: bool) -> str:
 
 
 def edit(document: object, path: str, value: str | None, plan: bool) -> tuple[str, str | None]:
-    """Return the key path and the YAML value to set in the text for an edit of the field at `path` in a problem's
-    document, or in a `plan`'s; the value is None to remove the key.
+    """Return the change of a file's text that an edit of a form field means: the key path, and the YAML value to set.
 
-    A transfer time by nodes replaces one for all transfers, as a mapping.
+    `path` is the path of the field, `value` its new value as YAML on one line (None: removed), `document` the content
+    of the file, and `plan` is True for a plan file. The returned value is None if the key is to be removed. A transfer
+    time by nodes replaces one for all transfers, as a mapping.
     """
     where = key_path(path, plan)
     outer, _, key = where.rpartition(".")

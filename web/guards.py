@@ -62,10 +62,10 @@ class Guards:
 
 
 def is_ours(host: str, names: Iterable[str]) -> bool:
-    """Return True if a `Host` header names this server by an address or a known name.
+    """Return True if a `Host` header names this server: by an address, or by one of `names`.
 
-    Another site can make a name of its own lead here (DNS rebinding), and its pages would then count as this server's;
-    with an address that is impossible.
+    Another site can make a name of its own resolve to this machine (DNS rebinding), and its pages would then count as
+    pages of this server; with an address that is impossible.
     """
     try:
         name = urlsplit(f"//{host}").hostname or ""

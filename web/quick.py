@@ -22,8 +22,10 @@ class Quick:
         self._asked = 0
 
     async def run(self, work: str, *arguments: object) -> AsyncGenerator[Message]:
-        """Run the task named `work` and yield its messages (kind, content); its process ends when nobody reads them any
-        more."""
+        """Run the task named `work` in a process and yield its messages (kind, content).
+
+        The process ends once nobody reads the messages any more.
+        """
         if self._asked >= self._settings.quick + self._settings.quick_waiting:
             yield BUSY
             return

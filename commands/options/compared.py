@@ -29,9 +29,9 @@ def add_schedules(parser: ArgumentParser) -> None:
 
 
 def published(listed: str | None) -> list[str] | None:
-    """Return the names of published schedules in a comma-separated list, once each; None for None.
+    """Return the names of published schedules in a comma-separated list, once each; None if `listed` is None.
 
-    Other names of a schedule are replaced, which a note says. `BadInput` has a line for each unknown name.
+    A further name of a schedule is replaced by its own, which a note says. `BadInput` has a line for each unknown name.
     """
     if listed is None:
         return None

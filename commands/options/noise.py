@@ -68,7 +68,7 @@ def show(problem: Problem, title: str, rows: Sequence[tuple[str, Distribution]])
 
 
 def cells(problem: Problem, one: Distribution) -> list[str]:
-    """Return the cells of a distribution's row, under `COLUMNS`."""
+    """Return the texts of a table row for a distribution, one for each of `COLUMNS`."""
     above = one.mean / one.nominal - 1 if one.nominal else 0.0
     return [*map(_seven_digits, figures(problem, one).values()), percent(above)]
 
@@ -110,8 +110,8 @@ def draw(
 ) -> Path:
     """Write the picture of samples under noise to `path`, a row for each named distribution, and return the path.
 
-    The ending of `path` gives the format; `others` are endings that the command takes in addition to those of pictures.
-    `label` names the axis with its unit.
+    The ending of `path` gives the format; `others` are the endings, other than those of pictures, that the command
+    accepts, for the message of an error. `label` names the axis with its unit.
     """
     from plots.noise import Spread, render_noise
 

@@ -33,10 +33,10 @@ _SEARCH_SHARE = 0.9
 
 
 class PlanRows(NamedTuple):
-    """The comparison of a plan file and its problem: a row for each schedule, and by its name the runtimes that can run
-    its plan.
+    """The comparison of published schedules on a plan file: its problem, and a row for each schedule.
 
-    `interrupted` is True if the user stopped the search.
+    It also has, by name of the schedule, the runtimes that can run its plan. `interrupted` is True if the user stopped
+    the search.
     """
 
     problem: PlanProblem

@@ -72,7 +72,7 @@ def search(problem: Problem, args: Namespace, start: Timeline | None = None, lim
 def refuse_period(problem: Problem, what: str) -> None:
     """Raise `BadInput` for the objectives period and free memory, with which an option cannot be used.
 
-    `what` is the beginning of the sentence "... for makespan or span", such as "a frontier is".
+    `what` begins the sentence of the message that ends in "for makespan or span", such as "a frontier is".
     """
     objective = problem.objective
     if objective.repeats or objective.leaves is not None:

@@ -62,7 +62,10 @@ def add_training(group: ArgumentParser | _ArgumentGroup, microbatches: str, seve
 
 
 def add_sizes(group: ArgumentParser | _ArgumentGroup, names: tuple[str, ...], default: str) -> None:
-    """Add an option for each named size of parallelism; `default` is the default's text in the help."""
+    """Add an option for each named size of parallelism.
+
+    `default` is the text that the help gives as the default.
+    """
     for name in names:
         what = f"{name} parallel size (default: {default})"
         group.add_argument(f"--{name}", type=whole(1, 10**7), metavar="N", help=what)
@@ -93,5 +96,5 @@ def _pairs(option: str, given: list[str] | None) -> dict[str, Any]:
 
 
 def missing(args: Namespace, *names: str) -> list[str]:
-    """Return those of the named options that were not given, as they are typed (`--gpus`)."""
+    """Return those of the named options that the user did not give, as they are typed (`--gpus`)."""
     return [f"--{name}" for name in names if getattr(args, name) is None]

@@ -35,10 +35,11 @@ def add_flags(parser: ArgumentParser) -> None:
 
 
 def problem_and_picture(args: Namespace) -> tuple[Problem, Path | None]:
-    """Return the problem of the file, or else of the flags or the configuration, and the picture's path (None: no
-    picture).
+    """Return the problem, from the problem file or else from flags or configuration of the older visualiser, and a
+    picture's path.
 
-    The older tool draws a picture unless a flag says otherwise. `BadInput` for a problem file with such flags.
+    The path is None if no picture is to be drawn; the older tool draws one unless a flag says otherwise. `BadInput` for
+    a problem file together with such flags.
     """
     flags = [args.num_stages, args.num_batches, args.forward_times, args.backward_times, args.p2p_time]
     given = any(flag is not None for flag in flags)

@@ -19,8 +19,8 @@ from pipesched.simulation.idle_causes import idle_times
 def show(title: str, timeline: Timeline, metrics: Metrics, fits: bool, lower_bound: Value | None) -> None:
     """Print the table of a schedule's figures, under `title`, and the causes of idle time.
 
-    `lower_bound` is in ticks, None where none is known. The gap to it is left out unless the schedule `fits` the
-    memory.
+    `lower_bound` is in ticks, None where none is known. If the schedule does not fit the memory (`fits`), the gap to
+    the bound is left out.
     """
     problem = timeline.problem
     value = known(metrics, problem.objective)
@@ -62,5 +62,5 @@ def share_open(value: Value | None, lower_bound: Value | None) -> float | None:
 
 
 def known(metrics: Metrics, time: Objective) -> Value | None:
-    """Return the value of an objective of times in ticks; None for a period that the timeline does not determine."""
+    """Return the value of the objective `time` in ticks; None for a period that the timeline does not determine."""
     return metrics.period_ticks if time.repeats else metrics.value_ticks(time)

@@ -29,11 +29,10 @@ def show(
     bars: bool | None = None,
     why_not: bool = True,
 ) -> None:
-    """Print the table, then how many schedules do not apply.
+    """Print the table of schedules, then how many published schedules do not apply.
 
-    With `why_not` these are listed with their reasons, and so are those that do not fit the memory.
-    `lower_bound` is in ticks. `bars` adds a bar for each schedule's time; by default if the width of the output is
-    known.
+    With `why_not`, those that do not apply or do not fit the memory are listed with their reasons. `lower_bound` is in
+    ticks. `bars` adds a bar for each schedule's time; None adds them if the width of the output is known.
     """
     found = [(one, one.metrics) for one in candidates if one.metrics is not None]
     rows: list[list[Cell]] = [_row(problem, one, metrics, lower_bound) for one, metrics in found]
@@ -128,7 +127,7 @@ class Bar(NamedTuple):
 def bar_of(metrics: Metrics, objective: Objective, bound: Ticks) -> Bar:
     """Return the bar of one schedule: its value, split at the busiest device's work and at the lower bound.
 
-    A schedule that breaks the memory limit may be below the bound; its bar then has no part above it.
+    The bar of a schedule that breaks the memory limit, and is below the bound, ends at its value.
     """
     value = float(metrics.value_ticks(objective))
     work = value * (1 - (metrics.bubble(objective) or 0.0))

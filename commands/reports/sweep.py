@@ -43,9 +43,10 @@ def show(found: Table) -> None:
 
 
 def compared(found: Table) -> Iterator[str]:
-    """Yield sentences on the cell of least value, and on how much longer the others are.
+    """Yield sentences on the cell of least value, and on how much longer the others take.
 
-    Only for sweeps of one batch. Where free memory counts before time, on the cells that leave the most.
+    Only for sweeps of one batch. Where free memory is maximised before the time, the cells that leave the most are
+    compared.
     """
     above = found.above_least
     if not found.sweep.of_batch:

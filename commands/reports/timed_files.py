@@ -23,7 +23,8 @@ _BEYOND_SECONDS, _BEYOND_SHARE, _AFTER_STOP = 1.5, 0.08, 1.0
 
 
 class FileCosts(NamedTuple):
-    """Microseconds for each pass that files take to make: one that would not be finished in the time left is not begun.
+    """Time that files take to make, in microseconds for each pass; a file is not begun if it would not be finished in
+    time.
 
     Measured on a schedule of 98,304 passes, on one core at 2.6 GHz. `gantt` and `memory` are the pictures, `report` the
     HTML page, `torch_csv` the CSV for PyTorch.
@@ -54,10 +55,10 @@ class TimedFiles:
             self.paths += work()
 
     def may(self, name: str, work: Callable[[], Iterable[Path]], each: float = 0) -> None:
-        """Write files if time is left; none is begun that takes longer, at `each` microseconds a pass.
+        """Write files if time is left; none is begun that would not be finished in that time.
 
-        Those left out are named by `note_left_out`. `work` writes them and returns their paths; `name` is what the user
-        calls them.
+        `each` is the time that they take, in microseconds for each pass of the schedule. `work` writes them and returns
+        their paths; `name` is what the user calls them, by which `note_left_out` names those that were not written.
         """
         if self._deadline is None:
             self.must(work)
@@ -85,8 +86,8 @@ class TimedFiles:
 def timed_files(args: Namespace, timeline: Timeline, interrupted: bool) -> Iterator[TimedFiles]:
     """Context that yields a writer for a command that began at `args.began`.
 
-    For a timeline of many passes, its deadline is a little after the command's time limit; with `interrupted`, since
-    Ctrl-C has already ended the search, `_AFTER_STOP` from now. Files of few passes have none.
+    For a timeline of many passes, its deadline is a little after the command's time limit; or, if Ctrl-C has already
+    ended the search (`interrupted`), `_AFTER_STOP` seconds from now. For few passes there is no deadline.
     """
     passes = sum(map(len, timeline.schedule.orders))
     if passes <= _FEW_PASSES:

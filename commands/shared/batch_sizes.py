@@ -40,11 +40,12 @@ def best_of_sizes(
     result_of: Callable[[Asked, int | None, Found], SizeResult],
     interrupted: Callable[[Found], bool],
 ) -> tuple[Found, BatchSizes, bool]:
-    """Search each number of micro-batches of one batch; the best answer is that of `BatchSizes.best`.
+    """Search each micro-batch size of one batch within one time limit; return the best answer, all results, and a flag.
 
-    Returns that answer, the results of all sizes (empty for one), and True if interrupted.
-
-    After an interruption no further size is searched. `search` gets arguments with that size's share of the time.
+    `sizes` has each problem with the sequences of a micro-batch. `search(problem, args)` gets arguments with that
+    size's share of the time; `result_of(problem, sequences, answer)` makes the result of a size. The results are empty
+    if there is one size. The flag is True if `interrupted(answer)` was True for a size, after which no further one is
+    searched. Which answer is best is decided by `BatchSizes.best`.
     """
     found = list[Found]()
     for (problem, _), own in zip(sizes, _shares_of_time(args, len(sizes)), strict=True):

@@ -76,7 +76,7 @@ def caption(metrics: Metrics, problem: Problem) -> str:
 def picture_kind(path: Path, *others: str) -> Literal["png", "svg", "pdf"]:
     """Return the picture format given by a path's ending; `BadInput` for an unknown one.
 
-    `others` are further endings that the command accepts besides.
+    `others` are further endings that the command accepts; the message names them too.
     """
     match path.suffix.lower():
         case ".png":
@@ -97,11 +97,11 @@ def draw(
     others: Sequence[str] = (),
     window: Window | None = None,
 ) -> Path:
-    """Write a picture of a timeline, in the format of the path's ending; `others` are further endings that the command
-    accepts.
+    """Write a picture of a timeline to `path`, in the format of the path's ending, and return the path.
 
-    `metrics` are given where more is known than the timeline shows; `window`, in ticks, draws a part of it. `plot` is
-    the name of the kind of picture.
+    `plot` is the name of the kind of picture. `metrics` are given where more is known than the timeline shows.
+    `window`, in ticks, draws a part of it. `others` are the endings, other than those of pictures, that the command
+    accepts, for the message of an error.
     """
     from plots.catalogue import PLOTS
     from plots.render import render_plot

@@ -13,8 +13,10 @@ from pipesched.results.candidate import Candidate
 
 
 def lines(candidates: Sequence[Candidate]) -> list[str]:
-    """Return a line on schedules left untried by the time limit, then a heading and a line for each reason why others
-    do not apply, with their names. Empty if all were tried and apply.
+    """Return lines that say why published schedules do not apply to a problem; empty if all were tried and apply.
+
+    First is a line on the schedules for which no time was left, then a heading, and a line for each reason with the
+    names of the schedules.
     """
     late = sorted(candidate.name for candidate in candidates if not candidate.tried)
     untried = [f"not tried, as the time limit was reached: {', '.join(late)}"] if late else []

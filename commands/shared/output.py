@@ -50,7 +50,7 @@ def write_json(document: object) -> None:
 
 
 def next_step(words: Sequence[str], does: str) -> None:
-    """Print a command that the user may run next, spelled as this one was called, and what it does.
+    """Print a command that the user may run next, as the user would type it, and what it does (`does`).
 
     `words` are its arguments, beginning with the command's name.
     """
@@ -73,9 +73,9 @@ def files_written(paths: Sequence[Path]) -> None:
 
 
 def times_shown(problem: Problem) -> tuple[Objective, ...]:
-    """Return the objectives of time that tables show: all of one iteration, such as makespan and span.
+    """Return the objectives that tables show: the times of one iteration, such as makespan and span.
 
-    The period only where it is the objective, since a timeline does not have it.
+    The period is shown only where it is the objective, since a timeline does not have one.
     """
     ends = tuple(one for one in objectives() if one.of_one_iteration)
     return (problem.objective, *ends) if problem.objective.repeats else ends

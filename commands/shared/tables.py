@@ -69,7 +69,8 @@ def room_of_tables() -> int:
 
 
 def spare(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], room: int, column: int) -> int | None:
-    """Return the width left for one column beyond its cells in a table `room` wide; None if the column is left out."""
+    """Return the width left over for one column in a table `room` wide, beyond its own cells; None if it is left
+    out."""
     named, cells = _encodable(columns), _texts(rows)
     shown = fitting(named, cells, room)
     return max(0, room - _wide(named, cells, shown)) if column in shown else None

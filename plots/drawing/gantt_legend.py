@@ -43,10 +43,10 @@ def kind_entries(kinds: Collection[PassKind]) -> list[tuple[Handle, str]]:
 
 
 def shade_entries(problem: Problem, kinds: Collection[PassKind]) -> list[tuple[Handle, str]]:
-    """Return legend entries (samples, name) for shades, which tell chunks or directions apart; empty if there is only
-    one.
+    """Return legend entries (samples, name) for the shades, which stand for chunks or directions; empty if there is
+    only one.
 
-    Each shows all `kinds` in its shade; such entries are drawn by `HANDLERS`.
+    Each entry shows all `kinds` in its shade; such entries are drawn by `HANDLERS`.
     """
     names, shown = shade_names(problem), [kind for kind in NAMES if kind in kinds]
     if len(names) < 2 or not shown:

@@ -34,7 +34,7 @@ _OTHER_STREAMS, _TRANSFERS = MEANINGS[-2:]
 class Drawn(NamedTuple):
     """A rectangle in ticks and device rows, with the `meaning` of its colour for the legend, a number and a name.
 
-    A row is from d to d + 1 for device d. Number and name may be empty.
+    The row of device d is from d to d + 1. The number and the name may be empty.
     """
 
     start: Ticks
@@ -67,10 +67,9 @@ def colours_of(problem: Problem) -> Colours:
 
 
 def lanes(problem: Problem) -> Lanes:
-    """Return by stream (top, bottom) of its lane in a device's row of height 1; under None those of the row of
-    micro-batches.
+    """Return by stream (top, bottom) of its lane in a device's row of height 1, and under None those of micro-batches.
 
-    Passes of one task have their number in their box, and need no row of micro-batches, so None is missing then.
+    If passes are single tasks, the number of the micro-batch is in the box, and None is missing.
     """
     streams, numbered = problem.streams, not problem.network.one_task_each
     unit = (1 - GAP) / (len(streams) + NUMBERS * numbered)

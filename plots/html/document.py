@@ -140,11 +140,11 @@ def _legend(timeline: Timeline) -> list[dict[str, str]]:
 
 
 def waits(timeline: Timeline, places: Mapping[Task, tuple[int, int]]) -> list[list[int]]:
-    """Return a row for each device with three numbers for each box that its stream idles before, to say why it waits.
+    """Return by device numbers that say why its stream is idle before a box: three for each such box.
 
-    They are the box's position in the row, and the device and position of the box it waits for (`places` has these by
-    task). A box that starts later than all that it waits for is left out, and so is one that waits only for the task
-    before it on its stream.
+    They are the position of the box in the device's row, and the device and position of the box that it waits for;
+    `places` has (device, position) by task. A box is left out if it starts later than all that it waits for, or waits
+    only for the task before it on its stream.
     """
     graph = Graph(timeline.problem, timeline.schedule)
     tasks, ticks = graph.tasks, graph.ticks

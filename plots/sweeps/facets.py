@@ -51,8 +51,10 @@ def numbers_of(axis: Axis, found: Table) -> list[Fraction] | None:
 
 
 def panels(found: Table, x: Axis) -> list[Panel]:
-    """Return one panel for each combination of values on the axes that are neither x nor drawn as series, `MOST_PANELS`
-    at most."""
+    """Return one panel for each combination of values on the axes that are neither `x` nor drawn as series.
+
+    There are at most `MOST_PANELS`.
+    """
     others = [axis for axis in found.sweep.axes.axes if axis is not x]
     series_axis = _series_axis(found, others)
     panel_axes = [axis for axis in others if axis is not series_axis]

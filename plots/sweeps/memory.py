@@ -25,9 +25,10 @@ _NAMES = 6  # of published schedules in a panel
 
 
 def render_memory(found: Table, x: Axis, format: Format = "png") -> bytes:
-    """Return the picture. Above are times as steps: a value found also holds with more memory, a bound with less.
+    """Return the picture of time against memory, the axis `x`.
 
-    Below is the time saved by each further unit of memory, from each capacity to the next.
+    In the upper part times are steps: a value found is valid with more memory too, a bound with less. The lower part
+    has the time saved by each further unit of memory, from each capacity to the next.
     """
     shown = panels(found, x)
     figure, grid = figure_of_panels([panel.title for panel in shown], (1.0, 0.38))

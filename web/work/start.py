@@ -41,8 +41,10 @@ def describe(channel: Channel, settings: Settings) -> None:
 
 
 def examples() -> list[dict[str, str]]:
-    """Return problems and plans to start from, each with `name`, `text`, and `what`, its first comment, which describes
-    it."""
+    """Return problems and plans to start from, as objects with `name`, `text` and `what`.
+
+    `text` is the text of the file, and `what` its first comment, which describes it.
+    """
     files = [*sorted(_EXAMPLES.glob("*.yaml")), *sorted(_EXAMPLES.glob("plans/*.yaml"))]
     found = [
         (path.relative_to(_EXAMPLES).with_suffix("").as_posix(), path.read_text(encoding="utf-8"))

@@ -55,7 +55,8 @@ class CellCheck:
     def optimal(self) -> bool:
         """True if the cell's bound was verified and its schedule reaches it.
 
-        The check must have found nothing wrong and, where free memory counts first, the amount of it must be proved.
+        Nothing must be wrong with the schedule or plan; and where free memory is maximised first, its amount must be
+        proved.
         """
         known = self.cell.outcome
         reached = known is not None and known.value is not None and known.value == known.lower_bound

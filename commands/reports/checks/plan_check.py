@@ -98,9 +98,9 @@ def _value_verified(answer: PlanAnswer) -> bool:
 
 
 def broken_plan(answer: PlanAnswer) -> list[str]:
-    """Return the faults of a plan: of its placement, its partition, the problem that these make, or its schedule.
+    """Return the faults of a plan: of its placement, its partition, the problem that these two make, or its schedule.
 
-    For a plan problem with variants, the faults are those under the variant that fits the plan best.
+    For a plan problem with several variants, they are the faults under the variant for which the plan has the fewest.
     """
     allowed = list(answer.problem.variants.values()) or [answer.problem]
     return min((_broken(answer, one) for one in allowed), key=len)

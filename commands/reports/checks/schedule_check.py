@@ -15,10 +15,10 @@ from pipesched.validation.validator import validate
 
 
 def broken_rules(file: ScheduleFile) -> list[str]:
-    """Return a line for each rule that the schedule breaks; if it breaks none, the deadlock of its order, if there is
-    one.
+    """Return a line for each rule that the schedule breaks.
 
-    If there is none either, a line for each figure that the file states wrongly.
+    If it breaks none, the line is the deadlock of its order, if there is one; else there is a line for each figure that
+    the file states wrongly. Empty if nothing is wrong.
     """
     found = [f"{violation.rule}: {violation.text}" for violation in validate(file.timeline)]
     if found:
@@ -49,9 +49,9 @@ def free_finding(file: ScheduleFile) -> Finding | None:
 
 
 def value_text(file: ScheduleFile) -> str:
-    """Return the value of the schedule as the end of a sentence.
+    """Return the value of the schedule as the end of a sentence; for a period, with the result of repeating the order.
 
-    For a period, with the result of repeating the order. Empty for a file that states no value.
+    Empty for a file that states no value.
     """
     problem = file.timeline.problem
     if problem.objective.repeats:

@@ -16,7 +16,10 @@ _MOST = 200_000  # letters of a file that a report shows
 
 
 def typed(path: str) -> str | None:
-    """Return the text of a file, to be called before the search; None if the file cannot be read twice (a pipe)."""
+    """Return the text of the input file at `path`; None if the file cannot be read twice (a pipe).
+
+    To be called before the search, so that it is the text that was searched.
+    """
     try:
         return Path(path).read_text(encoding="utf-8-sig") if Path(path).is_file() else None
     except (OSError, ValueError):

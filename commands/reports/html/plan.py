@@ -31,7 +31,7 @@ from targets.plans import Narrowed, narrowed_sentences
 
 
 class Around(NamedTuple):
-    """Parts of a page that shows more than a plan: its subtitle and verdict, and sections to put before the plan's
+    """Parts of a page that shows more than a plan: its subtitle and verdict, and sections that stand before the plan's
     own."""
 
     subtitle: str

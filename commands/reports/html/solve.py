@@ -57,7 +57,8 @@ def solve_report(found: SolveResults, args: Namespace, text: str | None) -> str:
 
 
 def sentence(solution: Solution, proved: str) -> str:
-    """Return `proved`, the verdict of the solve, and by how much the best published schedule that fits takes longer."""
+    """Return the verdict of the solve, `proved`, continued by how much longer the best published schedule that fits
+    takes."""
     problem, best, value = solution.problem, solution.best_candidate, solution.value_ticks
     proved = capitalised(proved) + "."
     if best is None or best.metrics is None or not value:
@@ -196,9 +197,9 @@ def argument(problem: Problem, certificate: Certificate | None) -> list[Part]:
 
 
 def limiting(problem: Problem, certificate: Certificate | None) -> list[Part]:
-    """Return the limits that keep the problem from being faster, from the analytic bounds; empty for a period.
+    """Return paragraphs on what keeps the problem from being faster, by its analytic bounds; empty for a period.
 
-    The certificate, that of a solve, is used if it is stronger than these.
+    `certificate` is that of a solve, used in place of the analytic bounds if it is stronger.
     """
     if problem.objective.repeats:
         return []

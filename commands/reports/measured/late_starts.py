@@ -86,9 +86,9 @@ def step_text(found: LateStarts) -> str:
 
 
 def assumed_rows(found: LateStarts) -> list[list[str]]:
-    """Return a table row for each assumption of the prediction, in ms, and one for the sum.
+    """Return a table row for each assumption of the prediction, and one for the sum; times are in ms.
 
-    A row has what the assumption costs on the critical path, and the prediction with what was measured in its place.
+    A row has what the assumption costs on the critical path, and the prediction with the measured times in its place.
     """
     rows = [
         [_ASSUMED[cause], _signed(found.causes[cause]), _ms(found.alone[cause]) if cause in found.alone else ""]

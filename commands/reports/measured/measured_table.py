@@ -51,8 +51,11 @@ def explained(measured: Measured, problem: Problem) -> Explained:
 
 
 def comparisons(paths: Sequence[str], problem: Problem | None) -> list[Explained]:
-    """Compare the trace of each path with `problem`, or if None with the problem it was run for; `BadInput` names the
-    trace."""
+    """Compare the trace in each of the files `paths` with `problem`, or with the problem it was run for if that is
+    None.
+
+    `BadInput` names the trace.
+    """
     found = []
     for path in paths:
         measured = read_measured(path)

@@ -62,11 +62,10 @@ def is_foreign(paths: Sequence[str]) -> bool:
 
 
 def foreign_run(paths: Sequence[str], problem: Problem | None, objective: str | None) -> tuple[Measured, PipelineTrace]:
-    """Return the run in traces of another program, and the trace; on the given problem, or on the one read from the
-    trace.
+    """Return the run in traces of another program, as measured passes, and the trace.
 
-    `objective` is that of a problem read from the trace (None: makespan). Raises `BadInput` for traces without single
-    passes.
+    The passes are those of `problem` or, if that is None, of the problem read from the trace, with `objective` (None:
+    makespan). Raises `BadInput` for traces without single passes.
     """
     trace = read_traces(paths)
     if isinstance(trace, BlockTrace) or not trace.steps:

@@ -38,10 +38,7 @@ _NOT_TRIED = f"{NO_TIME} (--time-limit)"
 
 
 class Sheet(NamedTuple):
-    """A table: title, columns, rows, and indices of the rows in bold.
-
-    The indices are `strong`.
-    """
+    """A table: title, columns, rows, and the indices of the rows in bold (`strong`)."""
 
     title: str
     columns: Sequence[Column]
@@ -88,9 +85,10 @@ def sheet(found: Layouts, target: str | None, most: int = _SHOWN) -> Sheet:
 
 
 def verdict(found: Layouts, capacity: Fraction | None, target: str | None) -> str:
-    """Return the recommended layout with its step and memory, and the lower bound of all layouts' steps.
+    """Return the recommended layout with its step and memory, and the lower bound on the steps of all layouts.
 
-    There must be one. `capacity` is a device's memory in GiB (None: no limit); `target` is the runtime of `--for`.
+    Some layout must be recommended. `capacity` is a device's memory in GiB (None: no limit); `target` is the runtime of
+    `--for`.
     """
     recommended, best = found.recommended, found.rows[0]
     assert recommended is not None and recommended.peak_memory is not None

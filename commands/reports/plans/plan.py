@@ -30,10 +30,10 @@ from solver.planning.sensitivity import ChangeResult
 
 
 def show(plan: Plan, changes: Sequence[ChangeResult] = (), more: Sequence[str] = (), scope: str = "") -> None:
-    """Print verdict, tables and sentences on a plan; without one, the table of placements and `more`.
+    """Print verdict, tables and sentences on a plan; without a plan, the table of placements and the sentences `more`.
 
-    `changes` are the best plans under changed numbers, `more` are further sentences, `scope` names the plans meant if
-    not all.
+    `changes` are the best plans under changed numbers, `more` are further sentences, and `scope` says which plans were
+    searched, if not all.
     """
     best = plan.best
     verdict, *others = [""] if best is None else sentences(plan, best, scope)
@@ -76,7 +76,7 @@ def _lengths(plan: Plan) -> str:
 def sentences(plan: Plan, best: PlanCandidate, scope: str = "") -> list[str]:
     """Return sentences on the value found, the bound proved and the parts of its time.
 
-    `scope` names the plans meant if not all.
+    `scope` says which plans were searched, if not all.
     """
     objective = plan.problem.objective.name
     scope = scope or (" with this partition" if plan.problem.counts is not None or plan.problem.even else "")

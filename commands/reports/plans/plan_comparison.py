@@ -42,10 +42,10 @@ def _columns(problem: PlanProblem) -> list[Column]:
 
 
 def show(found: PlanRows, free: str, path: str) -> None:
-    """Print the verdict, the table with the best in bold, what it was compared with, and schedules that do not apply.
+    """Print the verdict, the table with the best row in bold, and the schedules that do not apply.
 
-    `free` is the name of the row without a published schedule. The last lines are the command that writes such a plan
-    for a runtime; `path` is the plan file.
+    `free` is the name of the row for orders that are not published. The last lines are the command that writes the best
+    plan for a runtime; `path` is the plan file.
     """
     problem, rows = found.problem, found.rows
     shown = [row for row in rows if row.best is not None]
@@ -73,9 +73,9 @@ def show(found: PlanRows, free: str, path: str) -> None:
 
 
 def shared_bounds(shown: list[ComparedSchedule]) -> list[str]:
-    """Return sentences that explain bounds equal to another schedule's time.
+    """Return sentences that explain why the bound of a schedule equals the time of another schedule.
 
-    The plans of such a schedule were searched only until none of them could be better than that time.
+    The plans of the first were searched only until it was proved that none is better than that time.
     """
     values = {row.best.value: row.name for row in reversed(shown) if row.fits and row.best is not None}
     found = dict[str, list[str]]()

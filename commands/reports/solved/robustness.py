@@ -33,7 +33,8 @@ def add_robust(parser: ArgumentParser) -> None:
 
 
 def of(solution: Solution, args: Namespace) -> Robustness | None:
-    """Return the mean of a solution's schedule under noise, and the best published one's; None if it was not measured.
+    """Return the mean value under noise of a solution's schedule, and of the best published one; None if it was not
+    measured.
 
     The noise is that of `--robust`, or else the default.
     """

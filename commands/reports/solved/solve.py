@@ -42,7 +42,10 @@ class SolveResults:
 
 
 def verdict(found: SolveResults, metrics: Metrics) -> str:
-    """Return the value found and the bound proved, in a sentence after that on free memory, if it counts first."""
+    """Return the value found and the bound proved as a sentence.
+
+    If free memory is maximised first, a sentence on that precedes it.
+    """
     free = found.solution.free
     first = "" if free is None else free.sentence(found.solution.problem.memory_unit, "schedule") + "\n"
     return first + _verdict(found, metrics)
