@@ -16,7 +16,7 @@ import pytest
 from pipesched.errors import DEFECTS
 from pipesched.problem.problem import Objective
 from solver.limits import Limits
-from tests.support import optima
+from tests.support import forks, optima
 from tests.support.counted import counted
 
 ROOT = Path(__file__).parents[1]
@@ -100,6 +100,8 @@ _CALLED_BY_SOME = "tasks tabu", "diagrams long-diagrams labels orders beam no-wa
 def pytest_configure(config: pytest.Config) -> None:
     """Read the stored optima; before several workers start, compile what they call: else each would, at the same time."""
     optima.OPTIMA.use(os.environ.get(optima.RECORD))
+    if not hasattr(config, "workerinput"):
+        config.add_cleanup(forks.shared_by_workers())
     if getattr(config.option, "dist", "no") == "no" or hasattr(config, "workerinput") or config.option.collectonly:
         return
     from solver.engine.kernels import ALL_KERNELS

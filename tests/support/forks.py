@@ -1,6 +1,7 @@
 """Programs in processes forked from one that has loaded their libraries: loading takes seconds, a fork nearly none.
 
-That one is started when it is first needed, and ends with the process that runs the tests.
+That one is started when it is first needed, serves all processes that run tests, and ends with the last of these that
+has asked it.
 """
 
 from __future__ import annotations
@@ -13,36 +14,52 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
 ROOT = Path(__file__).resolve().parents[2]
 # Each program is the child of a process that waits for it and writes down its exit code. It ends without taking apart
 # what was loaded before the fork, which would copy all of it: up to a processor second each. A request is the length of its
-# text, with which come the descriptors of standard output and standard error, and the text.
+# text, with which come the descriptors of standard output and standard error, and the text; the answer is the number of the
+# program's process. The lock, which those who connect hold, keeps the last one's end from crossing with another's beginning.
 _SERVER = """
-import atexit, os, pickle, socket, sys, traceback
+import atexit, fcntl, os, pickle, select, socket, sys, traceback
 
-asked = socket.socket(fileno=int(sys.argv[1]))
+door, folder = socket.socket(fileno=int(sys.argv[1])), sys.argv[2]
+callers = []
 while True:
-    length, printed, *_ = socket.recv_fds(asked, 8, 2)
+    caller = select.select([door, *callers], (), ())[0][0]
+    if caller is door:
+        callers.append(door.accept()[0])
+        continue
+    length, printed, *_ = socket.recv_fds(caller, 8, 2)
     if not length:
-        sys.exit()
+        callers.remove(caller)
+        caller.close()
+        if callers:
+            continue
+        with open(f"{folder}/lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not select.select([door], (), (), 0)[0]:
+                os.unlink(f"{folder}/door")
+                os._exit(0)
+        continue
     text = b""
     while len(text) < int.from_bytes(length, "big"):
-        text += asked.recv(1 << 16)
-    code, words, folder, environment, ended = pickle.loads(text)
+        text += caller.recv(1 << 16)
+    code, words, folder_of_program, environment, ended = pickle.loads(text)
     if not os.fork():
         program = os.fork()
         if not program:
             break
         for number in printed:  # a reader waits until all have closed them
             os.close(number)
-        with open(f"{ended}.process.part", "w") as file:
-            file.write(str(program))
-        os.rename(f"{ended}.process.part", f"{ended}.process")
+        caller.sendall(program.to_bytes(8, "big"))
+        for each in (door, *callers):
+            each.close()
         status = os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])
         with open(f"{ended}.part", "w") as file:
             file.write(str(status))
@@ -56,9 +73,10 @@ while True:
                 break
         except ChildProcessError:
             break
-asked.close()
+for each in (door, *callers):
+    each.close()
 os.setsid()
-os.chdir(folder)
+os.chdir(folder_of_program)
 os.environ.clear()
 os.environ.update(environment)
 sys.path[:0] = environment.get("PYTHONPATH", "").split(os.pathsep)
@@ -84,6 +102,7 @@ os._exit(status)
 """
 _POLL = 0.02  # seconds
 _FIRST = 300.0  # seconds until the libraries are loaded, on the busiest machine
+_SHARED = "PIPESCHED_TEST_FORKS"
 
 
 class Fork:
@@ -92,17 +111,11 @@ class Fork:
     `stdout` and `stderr` read what it prints where it was started with pipes; else it prints to the log.
     """
 
-    def __init__(self, ended: Path, server: Server, log: Path | None, pipes: Sequence[IO[str]] = ()) -> None:
-        self._ended, self._log = ended, log
+    def __init__(self, pid: int, ended: Path, log: Path | None, pipes: Sequence[IO[str]] = ()) -> None:
+        self.pid, self._ended, self._log = pid, ended, log
         self.stdout: IO[str] | None
         self.stderr: IO[str] | None
         self.stdout, self.stderr = pipes or (None, None)
-        process, until = ended.with_name(f"{ended.name}.process"), time.monotonic() + _FIRST
-        while not process.exists():
-            assert server.process.poll() is None, server.last_words()
-            assert time.monotonic() < until, "the process that has loaded the libraries forks no other"
-            time.sleep(_POLL)
-        self.pid = int(process.read_text())
 
     @property
     def returncode(self) -> int:
@@ -139,11 +152,10 @@ class Fork:
 
 @dataclass(frozen=True)
 class Server:
-    """The process that has loaded the libraries, the socket over which forks are asked for, and a folder of its own."""
+    """A socket over which a process that has loaded libraries is asked for forks, and the folder of its files."""
 
-    process: subprocess.Popen[bytes]
     asked: socket.socket
-    own: tempfile.TemporaryDirectory[str]
+    own: Path
 
     def fork(
         self, code: str, words: Sequence[str], folder: Path, environment: Mapping[str, str], log: Path | None = None
@@ -152,48 +164,78 @@ class Server:
         ended = self._new()
         log = log or ended.with_name(f"{ended.name}.log")
         with log.open("ab") as file:
-            self._ask((code, [*words], str(folder), dict(environment), str(ended)), [file.fileno()] * 2)
-        return Fork(ended, self, log)
+            pid = self._ask((code, [*words], str(folder), dict(environment), str(ended)), [file.fileno()] * 2)
+        return Fork(pid, ended, log)
 
     def fork_with_pipes(self, code: str, words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Fork:
         """The same, with a pipe each for standard output and standard error."""
         ended, pipes = self._new(), [os.pipe() for _ in range(2)]
-        self._ask((code, [*words], str(folder), dict(environment), str(ended)), [write for _, write in pipes])
-        for _, write in pipes:
-            os.close(write)
-        return Fork(ended, self, None, [open(read, encoding="utf-8") for read, _ in pipes])  # noqa: PTH123
-
-    def last_words(self) -> str:
-        code, errors = self.process.returncode, _errors_in(self.own).read_text(errors="replace")
-        return f"the process that loads libraries ended with exit code {code}:\n{errors}"
+        try:
+            pid = self._ask((code, [*words], str(folder), dict(environment), str(ended)), [write for _, write in pipes])
+        finally:
+            for _, write in pipes:
+                os.close(write)
+        return Fork(pid, ended, None, [open(read, encoding="utf-8") for read, _ in pipes])  # noqa: PTH123
 
     def _new(self) -> Path:
-        return Path(self.own.name) / str(time.monotonic_ns())
+        return self.own / f"{os.getpid()}-{time.monotonic_ns()}"
 
-    def _ask(self, request: object, printed: Sequence[int]) -> None:
+    def _ask(self, request: object, printed: Sequence[int]) -> int:
+        """Send a request; return the number of the program's process, once it is forked."""
         text = pickle.dumps(request)
         try:
             socket.send_fds(self.asked, [len(text).to_bytes(8, "big")], printed)
             self.asked.sendall(text)
-        except BrokenPipeError:
-            self.process.wait()
-            raise AssertionError(self.last_words()) from None
+            answer = self.asked.recv(8)
+        except (BrokenPipeError, ConnectionResetError):
+            answer = b""
+        assert answer, (
+            f"the process that loads libraries has ended:\n{_errors_in(self.own).read_text(errors='replace')}"
+        )
+        return int.from_bytes(answer, "big")
+
+
+def shared_by_workers() -> Callable[[], None]:
+    """Make the folder by which all processes that run tests, children of this one, find each other's; return what
+    removes it."""
+    folder = tempfile.TemporaryDirectory(prefix="pipesched-forks-", ignore_cleanup_errors=True)
+    os.environ[_SHARED] = folder.name
+    return folder.cleanup
 
 
 def started(loads: str, variables: Mapping[str, str] | None = None) -> Server:
-    """A process that has run this code, whose environment has these variables too."""
-    here, there = socket.socketpair()
-    environment = os.environ | {"PYTHONPATH": str(ROOT)} | dict(variables or {})
-    command = [sys.executable, "-P", "-c", loads + _SERVER, str(there.fileno())]
-    own = tempfile.TemporaryDirectory(prefix="pipesched-forks-")
-    with _errors_in(own).open("wb") as errors:
-        process = subprocess.Popen(
-            command, env=environment, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL, stderr=errors
-        )
-    there.close()
-    return Server(process, here, own)
+    """A process that has run this code, whose environment has these variables too; the same one for all who ask."""
+    import fcntl  # Windows has none
+
+    own = Path(os.environ[_SHARED]) / sha256(repr((loads, variables)).encode()).hexdigest()[:8]
+    own.mkdir(exist_ok=True)
+    asked, door = socket.socket(socket.AF_UNIX), str(own / "door")
+    asked.settimeout(_FIRST)
+    with (own / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            asked.connect(door)
+        except (FileNotFoundError, ConnectionRefusedError):
+            Path(door).unlink(missing_ok=True)
+            with socket.socket(socket.AF_UNIX) as listens, _errors_in(own).open("wb") as errors:
+                listens.bind(door)
+                listens.listen()
+                asked.connect(door)  # first of all, since it ends with the last one connected
+                _STARTED.append(_start(loads, variables or {}, own, listens.fileno(), errors))
+    return Server(asked, own)
 
 
-def _errors_in(own: tempfile.TemporaryDirectory[str]) -> Path:
+_STARTED: list[subprocess.Popen[bytes]] = []  # nobody waits for them
+
+
+def _start(
+    loads: str, variables: Mapping[str, str], own: Path, listens: int, errors: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | dict(variables)
+    command = [sys.executable, "-P", "-c", loads + _SERVER, str(listens), str(own)]
+    return subprocess.Popen(command, env=environment, pass_fds=[listens], stdin=subprocess.DEVNULL, stderr=errors)
+
+
+def _errors_in(own: Path) -> Path:
     """The file to which the process that has loaded the libraries writes errors."""
-    return Path(own.name) / "errors"
+    return own / "errors"
