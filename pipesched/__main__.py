@@ -15,7 +15,9 @@ from typing import NoReturn
 def main() -> NoReturn:
     """Run the command line and end the process with its exit code."""
     began = time.monotonic()
-    atexit.register(_ignore_signals)  # the first of all, so that it runs last
+    answered: list[int] = []
+    alone = not atexit._ncallbacks()
+    atexit.register(_end, answered)  # the first of ours, so that it runs last
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, _end_at_once)
     from commands.main import main as command_line
@@ -25,6 +27,8 @@ def main() -> NoReturn:
         code = command_line(began=began)
     except KeyboardInterrupt:  # while the command's handlers are replaced by those before it
         _end_at_once(signal.SIGTERM if terminated.is_set() else signal.SIGINT, None)
+    if alone and not sys.flags.dev_mode:
+        answered.append(code)
     leave(code)
 
 
@@ -35,13 +39,24 @@ def _end_at_once(number: int, _: FrameType | None) -> NoReturn:
     os._exit(128 + number)
 
 
-def _ignore_signals() -> None:
-    """Ignore SIGINT and SIGTERM from now on.
+def _end(answered: list[int]) -> None:
+    """Ignore SIGINT and SIGTERM from now on, and end the process with the exit code in `answered`, if there is one.
 
-    At its end Python restores the default handlers, with which a signal would end the process with another exit code.
+    What would follow is Python's own end: it restores the default handlers, with which a signal would end the process
+    with another exit code, and takes apart all that was loaded, a quarter of a small solve's time. It is left to Python
+    where output cannot be written, as it says so; in development mode, as it reports what was not closed; and where
+    others, such as a profiler, have registered functions before, which run after this one.
     """
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_IGN)
+    if answered:
+        try:
+            for stream in (sys.stdout, sys.stderr):
+                if stream is not None:
+                    stream.flush()
+        except (OSError, ValueError):
+            return
+        os._exit(answered[0])
 
 
 def _find_our_packages_first() -> None:

@@ -116,14 +116,26 @@ def pytest_configure(config: pytest.Config) -> None:
         process.wait()
 
 
-# Files whose tests share something that takes long to make. pytest-xdist deals tests out in blocks and an idle worker
-# takes from the end of another's: at the start of the first block, no second worker makes it too.
-_FIRST = "tests/test_wheel.py", "tests/web/test_page_in_browser.py"
+# Tests that share something that takes long to make, as PyTorch loaded into the process that runs them. pytest-xdist deals
+# tests out in blocks and an idle worker takes from the end of another's: at the start of the first block, no second worker
+# makes it too.
+_FIRST = (
+    "tests/pipesched/layers/test_derived_layers.py::test_pytorch_s_checkpoints_stop_early",
+    "tests/runtime/exporters/test_torch_reads_csv.py",
+    "tests/runtime/megatron/",
+    "tests/runtime/partitions/test_megatron_core.py",
+    "tests/runtime/profiling/",
+    "tests/runtime/pytorch/",
+    "tests/runtime/traces/test_torch_profiler.py",
+    "tests/test_repository.py::test_pipesched_offers_the_class_of_a_users_model",
+    "tests/test_wheel.py",
+    "tests/web/test_page_in_browser.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the tests of `_FIRST` before all others."""
-    items.sort(key=lambda item: item.nodeid.partition("::")[0] not in _FIRST)
+    items.sort(key=lambda item: not item.nodeid.startswith(_FIRST))
 
 
 def pytest_collection_finish() -> None:

@@ -146,3 +146,29 @@ def test_who_reads_the_help_of_go_may_stop() -> None:
     assert process.stdout is not None
     process.stdout.close()
     assert (process.wait(60), process.stderr.read() if process.stderr else None) == (141, b"")
+
+
+PROGRAM = """
+import sys
+
+class Loaded:
+    def __del__(self):
+        print("taken apart")
+
+loaded, sys.argv = Loaded(), ["pipesched", "schedules"]
+if OTHERS:
+    import atexit
+    atexit.register(print, "last")
+from pipesched.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(("others", "end"), [(False, ""), (True, "last\ntaken apart\n")])
+def test_a_command_ends_at_once_unless_others_have_work_at_the_end(others: bool, end: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"OTHERS = {others}\n{PROGRAM}"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "zb-h1" in done.stdout and done.stdout.endswith(end)
+    assert ("taken apart" in done.stdout) == others
