@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from formulations.constraints.catalogue import CONSTRAINTS, Constraint
+from formulations.jobs.jobs import Jobs
 from formulations.variables.literals import negation
 from formulations.variables.model_variables import Model
 from pipesched.problem.passes import BW, B, F, W
@@ -26,8 +27,7 @@ def check(timeline: Timeline) -> bool:
 def post(model: Model) -> None:
     """Post that the W operation of a fused backward has zero duration at the end of that backward."""
     ops = model.operations
-    for weight in filter(ops.is_empty_if_fused, model.start):
-        backward = weight._replace(role=B)
+    for weight, backward in ops.backward_of.items():
         fused = model.fused[weight.stage, weight.microbatch]
         model.cp.add(model.start[weight] >= model.end(backward))
         model.cp.add(model.start[weight] == model.end(backward)).only_enforce_if(fused)
@@ -38,4 +38,4 @@ def post(model: Model) -> None:
                 model.cp.add_bool_or(negation(fused), negation(after), weight_before)
 
 
-CONSTRAINTS.register(Constraint("fused or split", check, post))
+CONSTRAINTS.register(Constraint("fused or split", check, post, posted_if=Jobs.have_modes))

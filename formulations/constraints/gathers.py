@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from formulations.constraints.catalogue import CONSTRAINTS, Constraint
 from formulations.jobs.gathers import gathers_in_order
+from formulations.jobs.jobs import Jobs
 from formulations.variables.literals import negation
 from formulations.variables.model_variables import Model
 from pipesched.problem.passes import UNSHARD
@@ -51,4 +52,4 @@ def post(model: Model) -> None:
         cp.add(sum(gathers) <= model.jobs.most_further_gathers)
 
 
-CONSTRAINTS.register(Constraint("gathers", check, post))
+CONSTRAINTS.register(Constraint("gathers", check, post, posted_if=Jobs.have_gathers))

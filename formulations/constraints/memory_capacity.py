@@ -147,12 +147,8 @@ def _cumulative(model: Model) -> None:
     for pool, room in enumerate(model.jobs.room):
         if room is None:
             continue
-        by_pass: dict[tuple[int, ...], list[OperationMemory]] = {}
-        for one in model.operations.memory_changes:
-            if one.pool == pool:
-                by_pass.setdefault(one.first[0].memory_key, []).append(one)
         intervals, demands = list[cp_model.IntervalVar](), list[int]()
-        for of_pass in by_pass.values():
+        for of_pass in model.operations.memory_by_pass(pool):
             for taker, giver, amount in _with_givers(model, of_pass):
                 intervals.append(_interval(model, taker, giver))
                 demands.append(amount)

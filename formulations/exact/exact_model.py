@@ -62,7 +62,8 @@ class ExactModel:
         span = jobs.problem.objective.by_device
         self.model = Model(jobs, most_literals, devices, None if span else highest * jobs.scale + jobs.zeros)
         for constraint in asking(CONSTRAINTS):
-            constraint.post(self.model)
+            if constraint.posted_if is None or constraint.posted_if(jobs):
+                constraint.post(self.model)
         post_origin(self.model)
         self.idle = post_redundant(self.model)
         self.objective = post_objective(self.model, highest, at_least, self.idle, post_work(self.model))

@@ -127,6 +127,15 @@ class Jobs:
         """Return the step before which a job cannot start (its release time)."""
         return self.release[n] if self.release else 0
 
+    def have_modes(self) -> bool:
+        """Return True if the mode of some backward or activation, or a further gather, is to be chosen."""
+        return bool(self.choices)
+
+    def have_gathers(self) -> bool:
+        """Return True if some schedule gathers parameters more than once, or their gathers are limited in number."""
+        again = any(choice.gathers for choice in self.choices)
+        return again or bool(self.gaps) or self.most_further_gathers is not None
+
     @property
     def scale(self) -> int:
         """Steps per tick."""

@@ -12,7 +12,7 @@ from pipesched.deadline import SHORT, asking
 from pipesched.problem.attainable_spans import largest_denominator
 from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.network.task_network import Mode
-from pipesched.problem.passes import BW, RESHARD, UNSHARD, B, F, Pass, PassKind, Task, W
+from pipesched.problem.passes import BW, RESHARD, SAVING, UNSHARD, B, F, Pass, PassKind, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.quantities import DeviceId, MicrobatchId, StageId
 
@@ -58,15 +58,18 @@ def jobs_of(
         for part, task in enumerate(types[p.kind, p.stage])
     )
     number = {job.task: n for n, job in enumerate(jobs)}
-    precedences = [*_of_network(problem, running, number, scale), *_of_queues(problem, running, number)]
-    gathers = Gathers(problem, running, number)
-    precedences += gathers.precedences
+    precedences = _of_network(problem, running, number, scale)
+    if problem.walks.queues:
+        precedences += _of_queues(problem, running, number)
+    gathers = Gathers(problem, running, number) if times else None
+    if gathers is not None:
+        precedences += gathers.precedences
     holdings = tuple(_holdings(problem, running, number))
     windows = [] if problem.parameters.window is None else [problem.parameters.window] * problem.devices
     room = (*(one.room for one in network.reservoirs), *windows)
     return Jobs(
         problem, jobs, tuple(precedences), holdings, tuple(chosen.choices), room, parts, zeros,
-        gaps=gathers.gaps, most_further_gathers=_most_further(problem, times),
+        gaps=gathers.gaps if gathers is not None else (), most_further_gathers=_most_further(problem, times),
     )  # fmt: skip
 
 
@@ -123,7 +126,7 @@ class _Chosen:
             return self._backward.get(p[1:]), int(p.kind is BW)
         if p.kind in (UNSHARD, RESHARD):
             return self._again.get(p[1:]), int(p[1:] in self._again)
-        if p.kind not in self._problem.stages[p.stage].saving_kinds:
+        if p.kind not in SAVING:
             return None, 0
         choice, options = self._activation.get(p[1:]), self._options(*p[1:])
         return choice, 0 if choice is None else next(n for n, option in enumerate(options) if p.kind in option)
@@ -151,7 +154,7 @@ def _of_queues(problem: Problem, passes: Collection[Pass], number: dict[Task, Jo
     `number` gives the job of each task.
     """
     lines: dict[tuple[bool, int], dict[int, list[int]]] = {}
-    for p in passes if problem.walks.queues else ():
+    for p in passes:
         if p.kind in (F, B, BW):
             line = lines.setdefault((p.kind is F, problem.walks.queues[p.stage]), {})
             line.setdefault(p.microbatch, []).append(number[Task(p)])

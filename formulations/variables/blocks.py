@@ -16,12 +16,10 @@ from pipesched.problem.quantities import DeviceId
 def blocks_that_gain(operations: Operations, known: KnownOrder, devices: set[DeviceId]) -> Iterator[Pair]:
     """Yield the (forward, backward) pairs on these devices whose overlapped block may improve a schedule.
 
-    Other blocks end nothing sooner: the order of the two passes must be open, and the block shorter than the two in
-    sequence. There are none where split B and W are never worse than the full backward.
+    Each pass must be one task. Other blocks end nothing sooner: the order of the two passes must be open, and the block
+    shorter than the two in sequence. There are none where split B and W are never worse than the full backward.
     """
     problem = operations.jobs.problem
-    if not problem.network.blocks or not problem.network.one_task_each:
-        return
     for here in operations.on.values():
         backwards = [x for x in here if x.role is B and not fused_is_dominated(problem, x.stage)]
         for forward in here:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.jobs.quantities import PoolId
-from formulations.variables.operations import Operation, OperationMemory, Operations
+from formulations.variables.operations import Operation, Operations
 from pipesched.deadline import asking
 from pipesched.problem.quantities import MemorySteps
 
@@ -59,15 +59,11 @@ def _activations(operations: Operations, before: Sequence[int], pool: PoolId) ->
 
     `before[n]` are the known predecessors of operation n as bits.
     """
-    number, found = operations.number, list[_Activation]()
-    by_pass: dict[tuple[int, ...], list[OperationMemory]] = {}
-    for one in operations.memory_changes:
-        if one.pool == pool:
-            by_pass.setdefault(one.first[0].memory_key, []).append(one)
-    for of_pass in by_pass.values():
+    number, may_not_run, found = operations.number, operations.mode, list[_Activation]()
+    for of_pass in operations.memory_by_pass(pool):
         of_pass.sort(key=lambda one: before[number[(one.last or one.first)[0]]].bit_count())
         takers = [one for one in of_pass if one.takes > one.running]
-        if not takers or not all(operations.always(x) for one in of_pass for x in (*one.first, *one.last)):
+        if not takers or any(x in may_not_run for one in of_pass for x in (*one.first, *one.last)):
             continue
         first, left, givers = takers[0], takers[0].takes - takers[0].running, list[tuple[int, int]]()
         ends = [one for one in of_pass if one.gives > one.running]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
-from itertools import combinations
 
 from formulations.jobs.quantities import ChoiceId
 from formulations.variables.forced_by_memory import forced_by_memory
@@ -28,8 +27,8 @@ class KnownOrder:
     ) -> None:
         self.operations, self.numbered = operations, numbered
         self._names, self._number = list(operations.jobs_of), operations.number
-        self._backward = {operations.choice(x): n for n, x in enumerate(self._names) if len(operations.jobs_of[x]) > 1}
-        self._same_mode = self._operations_by_mode()
+        self._backward_of = {self._number[w]: self._number[b] for w, b in operations.backward_of.items()}
+        self._only_with, self._never_with = self._operations_by_mode()
         # For each operation and each of its jobs: the groups of which one operation must end before it; and the
         # operations that must run if it does.
         self._into: list[list[list[Sequence[int]]]] = [[[] for _ in jobs] for jobs in operations.jobs_of.values()]
@@ -52,7 +51,22 @@ class KnownOrder:
 
     def knows(self, x: Operation, y: Operation) -> bool:
         """True if the order of two operations is fixed, or they never both run."""
-        return self.precedes(x, y) or self.precedes(y, x) or self.operations.exclude(x, y)
+        n, m = self._number[x], self._number[y]
+        return bool((self.before[m] | self._never_with[m]) >> n & 1 or self.before[n] >> m & 1)
+
+    def fixed(self, here: Sequence[Operation]) -> dict[tuple[Operation, Operation], bool]:
+        """Return for any two operations of `here`, in both orders, if the first always ends before the second starts.
+
+        Pairs whose order is open are left out. Of two that never both run neither ends before the other.
+        """
+        found, before, never = dict[tuple[Operation, Operation], bool](), self.before, self._never_with
+        numbers = [(x, self._number[x]) for x in here]
+        for at, (x, n) in asking(enumerate(numbers, 1)):
+            for y, m in numbers[at:]:
+                first, last = bool(before[m] >> n & 1), bool(before[n] >> m & 1)
+                if first or last or never[n] >> m & 1:
+                    found[x, y], found[y, x] = first, last
+        return found
 
     def just_before(self, x: Operation, among: Sequence[Operation]) -> list[Operation]:
         """Return the operations of `among` known to run before x, without those that others imply transitively."""
@@ -80,19 +94,12 @@ class KnownOrder:
         found = 0
         for where, here in self.operations.on.items():
             if devices is None or where.device in devices:
-                bits = self.bits(here)
-                known = sum((self.before[self._number[x]] & bits).bit_count() for x in here)
-                found += len(here) * (len(here) - 1) // 2 - known - self._never_both(here)
+                bits, numbers = self.bits(here), [self._number[x] for x in here]
+                known = sum((self.before[n] & bits).bit_count() for n in numbers)
+                never = sum((self._never_with[n] & bits).bit_count() for n in numbers) // 2
+                both = sum((self._never_with[n] & self.before[n] & bits).bit_count() for n in numbers)
+                found += len(here) * (len(here) - 1) // 2 - known - never + both
         return found
-
-    def _never_both(self, here: Sequence[Operation]) -> int:
-        """Return the number of pairs in `here`, of unknown order, whose two operations never both run."""
-        ops, by_choice = self.operations, dict[int | None, list[Operation]]()
-        for x in here:
-            if not ops.always(x):
-                by_choice.setdefault(ops.choice(x), []).append(x)
-        pairs = (pair for each in by_choice.values() for pair in combinations(each, 2) if ops.exclude(*pair))
-        return sum(not (self.precedes(x, y) or self.precedes(y, x)) for x, y in pairs)
 
     def _count(self, x: Operation) -> int:
         return self.before[self._number[x]].bit_count()
@@ -101,16 +108,21 @@ class KnownOrder:
         for before, after in pairs:
             self._further[self._number[after]].append(self._number[before])
 
-    def _operations_by_mode(self) -> dict[tuple[ChoiceId | None, int], int]:
-        """Return the operations that run with each (choice, option) as bits.
+    def _operations_by_mode(self) -> tuple[list[int], list[int]]:
+        """Return by number of operation, as bits: which of its predecessors precede whatever it precedes, and which
+        operations never run with it.
 
-        (None, 0) for those that run in every mode.
+        The first are all, -1, for an operation that always runs at full length; none for one that may be empty or may
+        be fused, as another job of it may take its place; those of the same mode for one that may not run.
         """
-        found: dict[tuple[int | None, int], int] = {}
-        for n, x in enumerate(self._names):
-            mode = self.operations.mode(x)
-            found[mode] = found.get(mode, 0) | 1 << n
-        return found
+        mode, backward_of = self.operations.mode, self.operations.backward_of
+        of_mode, of_choice = dict[tuple[ChoiceId, int], int](), dict[ChoiceId, int]()
+        for x, own in mode.items():
+            of_mode[own] = of_mode.get(own, 0) | 1 << self._number[x]
+            of_choice[own[0]] = of_choice.get(own[0], 0) | 1 << self._number[x]
+        fused = {*backward_of, *backward_of.values()}
+        only = [of_mode[mode[x]] if x in mode else 0 if x in fused else -1 for x in self._names]
+        return only, [of_choice[mode[x][0]] & ~of_mode[mode[x]] if x in mode else 0 for x in self._names]
 
     def _read_precedences(self) -> None:
         ops = self.operations
@@ -124,15 +136,14 @@ class KnownOrder:
 
     def _closed(self) -> list[int]:
         """Return for each operation, by number, all its known predecessors as bits (transitive closure)."""
-        ops, found = self.operations, [0] * len(self._names)
+        found = [0] * len(self._names)
         direct = [
             {one for groups in self._into[n] for group in groups for one in group}.union(also, further)
             for n, (also, further) in enumerate(zip(self._if_it_runs, self._further, strict=True))
         ]
         for n in asking(TopologicalSorter(dict(enumerate(direct))).static_order(), SHORT):
-            x = self._names[n]
-            if ops.is_empty_if_fused(x):
-                backward = self._backward[ops.choice(x)]
+            backward = self._backward_of.get(n)
+            if backward is not None:
                 found[n] = found[backward] | 1 << backward
             else:
                 common = -1  # true for each of its jobs
@@ -165,7 +176,4 @@ class KnownOrder:
 
         `found` has the predecessors of each operation, by number, as bits.
         """
-        ops, x, before = self.operations, self._names[n], found[n] | 1 << n
-        if ops.choice(x) is None:
-            return before
-        return 0 if ops.always(x) else before & self._same_mode[ops.mode(x)]
+        return (found[n] | 1 << n) & self._only_with[n]

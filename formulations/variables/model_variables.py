@@ -56,17 +56,18 @@ class Model:
         self.horizon = whole + max(jobs.release, default=0) if horizon is None else horizon
         refuse_too_long(self.horizon)
         self.cp = cp_model.CpModel()
+        release = jobs.release or (0,) * len(jobs.jobs)
         self.start = {
-            x: self.cp.new_int_var(min(map(jobs.released, own)), self.horizon, f"S{x}")
+            x: self.cp.new_int_var(min([release[n] for n in own]), self.horizon, f"S{x}")
             for x, own in self.operations.jobs_of.items()
         }
         self.chosen = [self._options(choice) for choice in jobs.choices]
         self.order: dict[Resource, ResourceOrder] | None = None
         self.together: Mapping[Pair, cp_model.IntVar] = {}
-        self.has_all_blocks = self.problem.network.one_task_each or not self.problem.network.blocks
-        blocks = blocks_that_gain(self.operations, self.known, self.devices)
-        may_not_run = not all(map(self.operations.always, self.start))
-        if may_not_run or self.known.open_pairs(self.devices) <= most_literals:
+        self.has_all_blocks = not self.problem.network.blocks or self.problem.network.one_task_each
+        may_have_blocks = self.problem.network.blocks and self.has_all_blocks
+        blocks = blocks_that_gain(self.operations, self.known, self.devices) if may_have_blocks else iter(())
+        if self.operations.mode or self.known.open_pairs(self.devices) <= most_literals:
             self._order({pair: pair for pair in blocks})
         else:
             self._blocks_without_order(list(islice(blocks, MOST_BLOCKS + 1)))

@@ -30,11 +30,6 @@ class Operation(NamedTuple):
     microbatch: MicrobatchId
     part: TaskPart = 0
 
-    @property
-    def memory_key(self) -> tuple[int, ...]:
-        """Key that the operations of one stage and micro-batch share if they take and free the same memory."""
-        return self.role in OF_PARAMETERS, self.stage, self.microbatch
-
 
 class Arc(NamedTuple):
     """Precedence: operation `after` starts at least `lag` steps after the end of `before`, if both run.
@@ -55,7 +50,7 @@ class OperationMemory(NamedTuple):
 
     An empty W represents the release of a fused backward. `where` is the job with which it takes memory; unless its
     operation always runs, it frees nothing without that job. It `takes` with the first of the operations `first`, and
-    `gives` when all of `last` have ended.
+    `gives` when all of `last` have ended. `running` is what it both takes and gives itself, in use only while it runs.
     """
 
     pool: PoolId
@@ -64,11 +59,7 @@ class OperationMemory(NamedTuple):
     first: Sequence[Operation]
     last: Sequence[Operation]
     where: JobId
-
-    @property
-    def running(self) -> MemorySteps:
-        """Memory that the pass both takes and frees itself, in use only while it runs."""
-        return min(self.takes, self.gives)
+    running: MemorySteps
 
 
 class Operations:
@@ -104,28 +95,34 @@ class Operations:
         """Return the devices of which an operation occupies a stream, that of its stage first."""
         return self.jobs.devices(self.jobs_of[x][0])
 
+    @cached_property
+    def mode(self) -> dict[Operation, tuple[ChoiceId, int]]:
+        """For each operation that may not run, the choice on which that depends, and the option with which it runs.
+
+        All others run under every choice of modes, possibly with length 0.
+        """
+        jobs = ((x, self.jobs.jobs[own[0]]) for x, own in self.jobs_of.items())
+        modes = ((x, job.choice, job.option) for x, job in jobs)
+        return {x: (choice, n) for x, choice, n in modes if choice is not None and choice not in self.merged}
+
     def always(self, x: Operation) -> bool:
         """True if the operation runs under every choice of modes, possibly with length 0."""
-        choice = self.choice(x)
-        return choice is None or choice in self.merged
+        return x not in self.mode
 
-    def choice(self, x: Operation) -> ChoiceId | None:
-        return self.jobs.jobs[self.jobs_of[x][0]].choice
-
-    def mode(self, x: Operation) -> tuple[ChoiceId | None, int]:
-        """Return (choice, option): operation x runs if the choice takes the option. The choice is None if x always
-        runs."""
-        job = self.jobs.jobs[self.jobs_of[x][0]]
-        return job.choice, job.option
+    @cached_property
+    def backward_of(self) -> dict[Operation, Operation]:
+        """For each W of a backward that may be fused, that backward: in that mode the W has zero length."""
+        weights = (x for x in self.jobs_of if x.role is W) if self.merged else ()
+        return {x: x._replace(role=B) for x in weights if self.jobs.jobs[self.jobs_of[x][0]].choice in self.merged}
 
     def is_empty_if_fused(self, x: Operation) -> bool:
         """True for the W of a backward that may be fused: it has zero length in that mode."""
-        return x.role is W and self.choice(x) in self.merged
+        return x in self.backward_of
 
     def exclude(self, x: Operation, y: Operation) -> bool:
         """True if the two operations never both run, because they belong to different options of one choice."""
-        (choice, option), (other_choice, other_option) = self.mode(x), self.mode(y)
-        return choice == other_choice and option != other_option and not self.always(x)
+        (choice, option), (other_choice, other_option) = (self.mode.get(one, (None, 0)) for one in (x, y))
+        return choice == other_choice and option != other_option
 
     @cached_property
     def arcs(self) -> list[Arc]:
@@ -185,8 +182,20 @@ class Operations:
             if one.takes or not other:
                 gives = one.takes if other else one.gives
                 ends = self._operations(one.first), self._operations(one.last)
-                found.append(OperationMemory(one.pool, one.takes, gives, *ends, one.where))
+                found.append(OperationMemory(one.pool, one.takes, gives, *ends, one.where, min(one.takes, gives)))
         return found
+
+    def memory_by_pass(self, pool: PoolId) -> list[list[OperationMemory]]:
+        """Return the memory that operations take and free in a pool, in a list for each micro-batch on a stage.
+
+        Passes for parameters are in lists of their own, by their number.
+        """
+        found: dict[tuple[bool, StageId, MicrobatchId], list[OperationMemory]] = {}
+        for one in self.memory_changes:
+            if one.pool == pool:
+                x = one.first[0]
+                found.setdefault((x.role in OF_PARAMETERS, x.stage, x.microbatch), []).append(one)
+        return list(found.values())
 
     def _operations(self, jobs: Sequence[JobId]) -> tuple[Operation, ...]:
         return tuple(self.of[n] for n in jobs)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
+from typing import cast
 
 from ortools.sat.python import cp_model
 
 from formulations.variables.known_order import KnownOrder
-from formulations.variables.literals import Literal, Truth, negation
+from formulations.variables.literals import Literal, Truth
 from formulations.variables.operations import Operation
 from pipesched.deadline import SHORT, asking
 
@@ -28,14 +29,13 @@ class ResourceOrder:
         self, cp: cp_model.CpModel, known: KnownOrder, operations: Sequence[Operation], blocks: Mapping[Pair, Pair]
     ) -> None:
         self.operations, self._known = operations, known
-        self._truth: dict[Pair, Truth] = {}
+        self._truth: dict[Pair, Truth] = {**known.fixed(operations)}
         self.together: dict[Pair, cp_model.IntVar] = {}
         for y, x in asking(combinations(operations, 2), SHORT):
-            if known.knows(x, y):
-                self._truth[x, y], self._truth[y, x] = known.precedes(x, y), known.precedes(y, x)
+            if (x, y) in self._truth:
                 continue
             before = cp.new_bool_var(f"{_name(x)}<{_name(y)}")
-            self._truth[x, y], self._truth[y, x] = before, negation(before)
+            self._truth[x, y], self._truth[y, x] = before, cast(Literal, before.negated())
             if (x, y) in blocks:
                 after, block = (
                     cp.new_bool_var(f"{_name(a)}{sign}{_name(b)}") for a, sign, b in ((y, "<", x), (x, "&", y))
