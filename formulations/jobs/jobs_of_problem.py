@@ -174,12 +174,14 @@ def _holdings(problem: Problem, passes: Collection[Pass], number: dict[Task, Job
         begin, end = network.begins[p.kind, p.stage], network.ends[p.kind, p.stage]
         return tuple(number[Task(p, part)] for part in begin), tuple(number[Task(p, part)] for part in end)
 
+    amounts = {
+        # Memory taken at the end counts from the start, and memory freed at the start only from the end on.
+        of: [(pool, max(0, a) + max(0, b), max(0, -a) + max(0, -b)) for pool, (a, b) in network.changes(of)]
+        for of in network.tasks
+    }
     for p in asking(passes, SHORT):
-        device = problem.device(p)
-        for pool, change in network.changes(p[:2]):
-            # Memory taken at the end counts from the start, and memory freed at the start only from the end on.
-            takes = max(0, change.at_start) + max(0, change.at_end)
-            gives = max(0, -change.at_start) + max(0, -change.at_end)
+        device = network.device_of[p.stage]
+        for pool, takes, gives in amounts[p[:2]]:
             if takes or gives:
                 yield JobMemory(pool, takes, gives, *ends(p), number[Task(p)])
         if problem.parameters.window is not None and p.kind in (UNSHARD, RESHARD):

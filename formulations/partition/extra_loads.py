@@ -10,8 +10,8 @@ from itertools import pairwise
 from pipesched.layers.fixed_module import FixedModule, Joins
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.layers.stage_costs import StageCosts
-from pipesched.problem.gradient_lag import gradient_lag
 from pipesched.problem.quantities import DeviceId, Ticks
+from pipesched.problem.stage import gradient_lag
 
 
 @dataclass

@@ -120,7 +120,7 @@ class Model:
 
         One that always runs may have length 0.
         """
-        return True if self.operations.always(x) else self.runs_job(self.operations.jobs_of[x][0])
+        return self.runs_job(self.operations.jobs_of[x][0]) if x in self.operations.mode else True
 
     def where(self, *operations: Operation) -> list[Literal]:
         """Return the literals that must all be true for these operations to run; empty if they always do."""

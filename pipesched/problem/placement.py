@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from pipesched.problem.quantities import ChainId, DeviceId, StageId
 
@@ -54,6 +54,15 @@ class Placement:
         """The stage after each stage on its chain; None for a chain's last."""
         after: dict[int, int] = {a: b for chain in self.chains for a, b in pairwise(chain)}
         return tuple(after.get(stage) for stage in range(self.stages))
+
+    def walks(self, microbatches: int, shares: Sequence[int] = ()) -> tuple[range, ...]:
+        """Return the micro-batches of each chain, as consecutive ranges of the numbers from 0 to `microbatches` - 1.
+
+        `shares` are their numbers by chain; empty for equal shares.
+        """
+        shares = shares or (-(-microbatches // len(self.chains)),) * len(self.chains)
+        ends = [min(end, microbatches) for end in accumulate(shares, initial=0)]
+        return tuple([range(start, end) for start, end in pairwise(ends)])
 
     def on_device_of(self, stage: StageId) -> tuple[StageId, ...]:
         """Return all stages on the device of `stage`, in stage order, `stage` included."""

@@ -56,7 +56,8 @@ class Problem:
     def __post_init__(self) -> None:
         if not self.pools:
             object.__setattr__(self, "pools", (Pool(),) * self.placement.devices)
-        self.walks.refuse(self.microbatches, self.stages, self.links)
+        if self.walks.scale:
+            self.walks.refuse(self.microbatches, self.stages, self.links)
         if self.resources.transfer_stream is not None and self.overlaps:
             raise ValueError("blocks of two passes, and transfers that occupy a stream: allowed is one of them")
 
@@ -173,7 +174,7 @@ class Problem:
     @cached_property
     def walking(self) -> tuple[range, ...]:
         """The micro-batches of each chain, as ranges."""
-        return self.walks.on_chains(self.microbatches, len(self.placement.chains))
+        return self.placement.walks(self.microbatches, self.walks.shares)
 
     def chain_of(self, microbatch: MicrobatchId) -> tuple[StageId, ...]:
         """Return the stages of a micro-batch's chain, in the order of its forwards."""

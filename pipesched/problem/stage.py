@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from pipesched.problem.memory_options import Offload, Recomputation
 from pipesched.problem.passes import (
@@ -282,3 +282,16 @@ class Stage:
     def compute_ticks(self, *kinds: PassKind) -> Ticks:
         """Return the ticks that passes of these kinds spend on `stream`."""
         return sum(task.ticks for kind in kinds for task in self.tasks_of(kind) if task.stream == self.stream)
+
+
+class Receiver(Protocol):
+    """A stage that may receive gradients, of a problem or of a file."""
+
+    @property
+    def forward_only(self) -> bool:
+        """True if the stage is before the first one that trains and gets no gradient."""
+
+
+def gradient_lag(receiver: Receiver, ticks: Ticks) -> Ticks:
+    """Return the ticks until a gradient arrives at `receiver`: `ticks`, or 0 if none is sent to it."""
+    return 0 if receiver.forward_only else ticks

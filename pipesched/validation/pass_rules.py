@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from pipesched.problem.gradient_lag import gradient_lag
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import (
     BW,
@@ -23,7 +22,7 @@ from pipesched.problem.passes import (
 )
 from pipesched.problem.problem import Problem
 from pipesched.problem.quantities import DeviceId, MemorySteps, MicrobatchId, StageId, TaskPart, Ticks
-from pipesched.problem.stage import TaskSpec
+from pipesched.problem.stage import TaskSpec, gradient_lag
 from pipesched.schedule.pass_table import Ints, Whole, whole
 from pipesched.schedule.schedule import Schedule
 

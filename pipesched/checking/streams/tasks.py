@@ -15,11 +15,10 @@ from graphlib import TopologicalSorter
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.checking.streams.task_paths import Needed, Node, TaskPaths
 from pipesched.deadline import SHORT, asking
-from pipesched.problem.gradient_lag import gradient_lag
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.quantities import DeviceId, MemorySteps, Ticks
-from pipesched.problem.stage import Stage, TaskSpec
+from pipesched.problem.stage import Stage, TaskSpec, gradient_lag
 from pipesched.results.evidence import MemoryOfDevice, StreamMemory, StreamTasks, StreamWeights
 
 # Quantities of a problem that arguments about streams know of.

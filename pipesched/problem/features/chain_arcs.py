@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from pipesched.problem.features.module import Module
 from pipesched.problem.features.stage_arc import StageArc
-from pipesched.problem.gradient_lag import gradient_lag
 from pipesched.problem.network.task_network import Need
 from pipesched.problem.passes import F, PassKind
 from pipesched.problem.quantities import StageId, Ticks
-from pipesched.problem.stage import Stage
+from pipesched.problem.stage import Stage, gradient_lag
 
 
 @dataclass(frozen=True)

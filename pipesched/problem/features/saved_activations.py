@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from pipesched.problem.network.task_network import Need
 from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS, RELOAD, F, PassKind
 from pipesched.problem.quantities import MemorySteps, StageId
@@ -23,14 +21,12 @@ def needs(kind: PassKind, stage: StageId) -> list[Need]:
     return [Need(((_AFTER[kind], stage),), 0)]
 
 
-def needs_of_backward(number: StageId, stage: Stage) -> Iterator[Need]:
-    """Yield that a backward waits for the copy back or the recomputation of its activation, if one of them runs.
+def need_of_backward(number: StageId, stage: Stage) -> Need:
+    """Return that a backward waits for the copy back or the recomputation of its activation, if one of them runs.
 
-    Nothing is yielded for a stage that always keeps its activations. `number` is the number of the stage.
+    The stage, of this `number`, does not always keep its activations.
     """
-    saving = tuple((kind, number) for kind in stage.saving_kinds if kind is not OFFLOAD)
-    if saving:
-        yield Need(saving, 0, optional=True)
+    return Need(tuple((kind, number) for kind in stage.saving_kinds if kind is not OFFLOAD), 0, optional=True)
 
 
 def options(stage: Stage) -> tuple[frozenset[PassKind], ...]:

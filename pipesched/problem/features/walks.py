@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, pairwise
 from math import lcm
 
 from pipesched.errors import BadInput
@@ -33,16 +32,6 @@ class Walks:
     queues: tuple[int, ...] = ()
     scale: tuple[Fraction, ...] = ()
 
-    def on_chains(self, microbatches: int, chains: int) -> tuple[range, ...]:
-        """Return the micro-batches of each of `chains` chains, as consecutive ranges of the numbers from 0 to
-        `microbatches` - 1.
-
-        In equal shares where no `shares` are given.
-        """
-        shares = self.shares or (-(-microbatches // chains),) * chains
-        ends = [min(end, microbatches) for end in accumulate(shares, initial=0)]
-        return tuple(range(start, end) for start, end in pairwise(ends))
-
     @cached_property
     def parts(self) -> int:
         """Return the common denominator of the factors; the times and activations of all stages must be its
@@ -66,34 +55,29 @@ class Walks:
         There must be one positive factor for each of `microbatches`, and every time and activation times its factor
         must be whole. `BadInput` too where factors meet overlapped blocks, or `links` whose two directions differ.
         """
-        if self.scale:
-            _refuse_scale(self, microbatches, stages, links)
+        scale, parts = self.scale, self.parts
+        if len(scale) != microbatches:
+            raise BadInput(f"microbatch_scale: found {len(scale)} values; allowed: {microbatches}, one each")
+        if min(scale) <= 0:
+            raise BadInput(f"microbatch_scale: found {min(scale)}; allowed: numbers above 0")
+        if any(stage.in_blocks for stage in stages):
+            raise BadInput(f"microbatch_scale: found with times.overlapped; {BLOCKS}")
+        if any(row[b] != links[b][a] for a, row in enumerate(links) for b in range(len(row))):
+            raise BadInput(
+                "microbatch_scale: found with transfers of two times between two devices; allowed: one both ways"
+            )
+        times = [task.ticks for stage in stages for kind in stage.kinds for task in stage.tasks_of(kind)]
+        times += [stage.transfer for stage in stages] + [lag for row in links for lag in row]
+        amounts = [number for stage in stages for number in (stage.activation, stage.freed)]
+        amounts += [stage.offload.amount for stage in stages if stage.offload is not None]
+        amounts += [number for stage in stages for number in (*stage.workspace, *stage.until_end)]
+        amounts += [mode.keeps for stage in stages for mode in stage.recompute]
+        if any(number % parts for number in (*times, *amounts)):
+            raise BadInput(
+                f"microbatch_scale: found times or activations that are no multiples of {parts} ticks or steps; "
+                "allowed: a tick and a resolution finer by that factor"
+            )
 
 
 # Equal micro-batches in equal shares, in any order.
 ALIKE = Walks()
-
-
-def _refuse_scale(walks: Walks, microbatches: int, stages: Sequence[Stage], links: Sequence[Sequence[Ticks]]) -> None:
-    scale, parts = walks.scale, walks.parts
-    if len(scale) != microbatches:
-        raise BadInput(f"microbatch_scale: found {len(scale)} values; allowed: {microbatches}, one each")
-    if min(scale) <= 0:
-        raise BadInput(f"microbatch_scale: found {min(scale)}; allowed: numbers above 0")
-    if any(stage.in_blocks for stage in stages):
-        raise BadInput(f"microbatch_scale: found with times.overlapped; {BLOCKS}")
-    if any(row[b] != links[b][a] for a, row in enumerate(links) for b in range(len(row))):
-        raise BadInput(
-            "microbatch_scale: found with transfers of two times between two devices; allowed: one both ways"
-        )
-    times = [task.ticks for stage in stages for kind in stage.kinds for task in stage.tasks_of(kind)]
-    times += [stage.transfer for stage in stages] + [lag for row in links for lag in row]
-    amounts = [number for stage in stages for number in (stage.activation, stage.freed)]
-    amounts += [stage.offload.amount for stage in stages if stage.offload is not None]
-    amounts += [number for stage in stages for number in (*stage.workspace, *stage.until_end)]
-    amounts += [mode.keeps for stage in stages for mode in stage.recompute]
-    if any(number % parts for number in (*times, *amounts)):
-        raise BadInput(
-            f"microbatch_scale: found times or activations that are no multiples of {parts} ticks or steps; allowed: a "
-            f"tick and a resolution finer by that factor"
-        )

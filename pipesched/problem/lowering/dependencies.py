@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +10,6 @@ from pipesched.problem.features import saved_activations
 from pipesched.problem.features.chain_arcs import NO_ARCS, ChainArcs
 from pipesched.problem.features.device_resources import DeviceResources
 from pipesched.problem.features.parameters import OWN_PARAMETERS, StageParameters, numbers
-from pipesched.problem.gradient_lag import gradient_lag
 from pipesched.problem.network.task_network import Need, PassType
 from pipesched.problem.passes import (
     BW,
@@ -23,7 +22,7 @@ from pipesched.problem.passes import (
 )
 from pipesched.problem.placement import Placement
 from pipesched.problem.quantities import StageId, TaskPart, Ticks
-from pipesched.problem.stage import Stage, TaskSpec
+from pipesched.problem.stage import Stage, TaskSpec, gradient_lag
 
 
 @dataclass(frozen=True)
@@ -63,11 +62,14 @@ class Dependencies:
         after = self.placement.next[stage]
         if after is not None:
             needs.append(Need(((B, after), (BW, after)), self.lag(after, stage)))
-        return [*needs, *saved_activations.needs_of_backward(stage, self.stages[stage])]
+        if self.stages[stage].saving_kinds:
+            needs.append(saved_activations.need_of_backward(stage, self.stages[stage]))
+        return needs
 
-    def _arcs_into(self, stage: StageId, kinds: tuple[PassKind, ...]) -> Iterator[Need]:
-        """Yield the passes of other chains that passes of these kinds of a stage need."""
-        return self.chain_arcs.needs(stage, kinds, self.stages, self.walks, self._travel)
+    def _arcs_into(self, stage: StageId, kinds: tuple[PassKind, ...]) -> Iterable[Need]:
+        """Return the passes of other chains that passes of these kinds of a stage need."""
+        arcs = self.chain_arcs
+        return arcs.needs(stage, kinds, self.stages, self.walks, self._travel) if arcs.arcs else ()
 
     def numbers(self, kind: PassKind, stage: StageId) -> range:
         """Return the micro-batches with a pass of this kind on the stage; passes for parameters are numbered from 0."""
@@ -98,12 +100,11 @@ class Dependencies:
     def tasks(self) -> dict[PassType, tuple[TaskSpec, ...]]:
         """The tasks of each kind of pass of each stage, followed by the task that sends its tensor, if transfers are
         tasks."""
-        where, found = self.placement, {}
-        for s, stage in enumerate(self.stages):
-            for kind in stage.kinds:
-                to = where.next[s] if kind is F else where.previous[s] if kind in (B, BW) else None
-                lag = 0 if to is None else self.lag(s, to)
-                found[kind, s] = (*stage.tasks_of(kind), *self.resources.sending(lag))
+        found = {(kind, s): stage.tasks_of(kind) for s, stage in enumerate(self.stages) for kind in stage.kinds}
+        if self.resources.transfer_stream is not None:
+            for kind, s in found:
+                to = self.placement.next[s] if kind is F else self.placement.previous[s] if kind in (B, BW) else None
+                found[kind, s] += () if to is None else self.resources.sending(self.lag(s, to))
         return found
 
     def ends_of(self, kind: PassKind, stage: StageId, bucket: tuple[int, int] | None = None) -> tuple[TaskPart, ...]:

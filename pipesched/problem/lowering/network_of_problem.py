@@ -15,12 +15,14 @@ from pipesched.problem.network.task_network import (
     MemoryChange,
     Mode,
     PassType,
+    Resource,
     TaskNetwork,
     TaskTemplate,
     TaskType,
 )
 from pipesched.problem.passes import BW, B, F, W
-from pipesched.problem.quantities import MemorySteps, StageId, Ticks
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId, Ticks
+from pipesched.problem.stage import TaskSpec
 
 
 def network_of(
@@ -34,7 +36,7 @@ def network_of(
 
     `scale` are the factors of micro-batches, empty where all are equal.
     """
-    stages = passes.stages
+    stages, device_of = passes.stages, passes.placement.stage_device
     kinds = [kind for kind in (F, B, W, BW) if kind is F or (Mode.FUSED if kind is BW else Mode.SPLIT) in modes]
     types = [(kind, stage) for kind in kinds for stage in range(len(stages))]
     saving = [(kind, s) for s, stage in enumerate(stages) for kind in stage.saving_kinds]
@@ -44,15 +46,15 @@ def network_of(
     ]
     tasks = {
         (kind, stage): tuple(
-            TaskTemplate(passes.resources.occupied(passes.placement.stage_device[stage], task), task.ticks, task.name)
+            TaskTemplate(_occupied(passes, device_of[stage], task), task.ticks, task.name)
             for task in passes.tasks[kind, stage]
         )
         for kind, stage in types
     }
     to = {s: own.offload.to for s, own in enumerate(stages) if own.offload}
-    hosts = passes.resources.host_memory(passes.placement.stage_device[s] for s, peer in to.items() if peer is None)
+    hosts = passes.resources.host_memory(device_of[s] for s, peer in to.items() if peer is None) if to else ()
     of_host = {device: len(room) + n for n, host in enumerate(hosts) for device in host.devices}
-    moved = {s: of_host[passes.placement.stage_device[s]] if peer is None else peer for s, peer in to.items()}
+    moved = {s: of_host[device_of[s]] if peer is None else peer for s, peer in to.items()}
     return TaskNetwork(
         tasks,
         {pass_type: passes.ends_of(*pass_type) for pass_type in types},
@@ -67,9 +69,20 @@ def network_of(
         {pass_type: passes.numbers(*pass_type) for pass_type in types},
         dict(_blocks(passes)),
         scale,
-        passes.placement.stage_device,
-        {(kind, s): amount for kind, s in types if (amount := stages[s].until_end.until_end(kind))},
+        device_of,
+        {
+            (kind, s): amount
+            for kind, s in types
+            if any(stages[s].until_end) and (amount := stages[s].until_end.until_end(kind))
+        },
     )
+
+
+def _occupied(passes: Dependencies, device: DeviceId, task: TaskSpec) -> tuple[Resource, ...]:
+    """Return the resources that a task of a stage of this device occupies, its own stream first."""
+    if task.also or passes.resources.shared_streams:
+        return passes.resources.occupied(device, task)
+    return (Resource(device, task.stream),)
 
 
 def _blocks(passes: Dependencies) -> Iterator[tuple[tuple[StageId, StageId], Ticks]]:
@@ -94,7 +107,7 @@ def _arcs(passes: Dependencies, after: PassType, tasks: Mapping[PassType, tuple[
     entry = passes.stages[after[1]].entry(after[0]) if after[0] in (F, B, BW) else 0
     receives = own[entry].receives
     for alternatives, lag, optional, share, bucket in passes.needs(*after):
-        sent = passes.resources.sends(lag)
+        sent = passes.resources.transfer_stream is not None and passes.resources.sends(lag)
         begin = entry + (receives and (share is not None or alternatives[0][1] == after[1]))
         ends = [(one, passes.ends_of(*one, bucket)) for one in alternatives if one in tasks]
         for part, task in enumerate(own if apart else own[begin : begin + 1], 0 if apart else begin):

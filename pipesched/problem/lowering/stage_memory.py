@@ -15,8 +15,9 @@ def device_change(stage: Stage, kind: PassKind) -> tuple[MemorySteps, MemoryStep
     `saved_activations.given_up`).
     """
     taken, given = _change_of_activation(stage, kind)
-    running = stage.workspace.workspace(kind)
-    return taken + running + stage.until_end.until_end(kind), given - running
+    running = stage.workspace.workspace(kind) if any(stage.workspace) else 0
+    staying = stage.until_end.until_end(kind) if any(stage.until_end) else 0
+    return taken + running + staying, given - running
 
 
 def _change_of_activation(stage: Stage, kind: PassKind) -> tuple[MemorySteps, MemorySteps]:
