@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import signal
 import sys
@@ -11,10 +12,15 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+# New objects between searches for garbage, then how many searches of each age there are between those of the next. With
+# Python's 700, 10 and 10 they take .4 of the 2.7 processor seconds of a small solve, with these .2.
+_GARBAGE = 20_000, 20, 20
+
 
 def main() -> NoReturn:
     """Run the command line and end the process with its exit code."""
     began = time.monotonic()
+    gc.set_threshold(*_GARBAGE)
     answered: list[int] = []
     alone = not atexit._ncallbacks()
     atexit.register(_end, answered)  # the first of ours, so that it runs last

@@ -26,8 +26,10 @@ ROOT = Path(__file__).resolve().parents[2]
 # text, with which come the descriptors of standard output and standard error, and the text; the answer is the number of the
 # program's process. The lock, which those who connect hold, keeps the last one's end from crossing with another's beginning.
 _SERVER = """
-import atexit, fcntl, os, pickle, select, socket, sys, traceback
+import atexit, fcntl, gc, os, pickle, select, socket, sys, traceback
 
+gc.freeze()  # looking for garbage among what was loaded would copy it too
+gc.enable()
 door, folder = socket.socket(fileno=int(sys.argv[1])), sys.argv[2]
 callers = []
 while True:
@@ -232,7 +234,7 @@ def _start(
     loads: str, variables: Mapping[str, str], own: Path, listens: int, errors: IO[bytes]
 ) -> subprocess.Popen[bytes]:
     environment = os.environ | {"PYTHONPATH": str(ROOT)} | dict(variables)
-    command = [sys.executable, "-P", "-c", loads + _SERVER, str(listens), str(own)]
+    command = [sys.executable, "-P", "-c", f"import gc; gc.disable()\n{loads}{_SERVER}", str(listens), str(own)]
     return subprocess.Popen(command, env=environment, pass_fds=[listens], stdin=subprocess.DEVNULL, stderr=errors)
 
 

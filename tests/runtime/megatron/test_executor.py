@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
@@ -22,13 +21,20 @@ from runtime.exporters.catalogue import EXPORTERS
 from runtime.exporters.megatron import program_document
 from tests.support.daily import daily
 from tests.support.makers import problem, random_order
-from tests.support.own_session import run_in_own_session
+from tests.support.own_session import waited_for
 from tests.support.saving_orders import LOOP, MEMORY, RECOMPUTED, TIMELINES, named
+from tests.support.torch_forks import fork
 
 # It is imported by the processes alone, which takes long.
 pytestmark = pytest.mark.skipif(find_spec("megatron") is None, reason="Megatron-Core is not installed")
 
 ROOT = Path(__file__).resolve().parents[3]
+_JOBS = """
+import warnings
+warnings.simplefilter("ignore")
+from tests.support.megatron_jobs import main
+main()
+"""
 LINEARS = [
     f"decoder.layers.0.{name}.weight"
     for name in ("self_attention.linear_proj", "self_attention.linear_qkv", "mlp.linear_fc1", "mlp.linear_fc2")
@@ -151,8 +157,9 @@ WHOLE = [case for case in CASES if not case.dropped]
 def results(folder: Path) -> list[dict[str, Any]]:
     """What each rank found, by the name of the case."""
     (folder / "cases.json").write_text(json.dumps([case.document(folder) for case in CASES]))
-    command = [sys.executable, "-W", "ignore", "-m", "tests.support.megatron_jobs", folder / "cases.json", folder]
-    code, errors = run_in_own_session(command, ROOT, os.environ | {"GLOO_SOCKET_IFNAME": "lo"})
+    words = ["megatron_jobs", str(folder / "cases.json"), str(folder)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo"}
+    code, errors = waited_for(fork(_JOBS, words, ROOT, environment))
     assert code == 0, errors
     found = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(4)]
     for rank in found:
