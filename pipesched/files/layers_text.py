@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import Decimal
 from fractions import Fraction
+from math import ceil, floor
 
 from pipesched.layers.layer import LayerType, RecomputeMode
 
-_DIGITS = 6  # after the point, of numbers that have no end
+# Digits after the point of numbers that do not end within as many as the second.
+_DIGITS, _MOST_DIGITS = 6, 20
 
 
 def layers_text(layers: Sequence[LayerType], timed: bool = True) -> str:
@@ -53,10 +55,9 @@ def _mapping(items: Iterator[tuple[str, str]] | list[tuple[str, str]]) -> str:
 
 
 def number_text(number: Fraction, up: bool = True) -> str:
-    """Return a number as decimal text: exact if it has at most six decimals, else rounded up (down without `up`)."""
-    step = Decimal(1).scaleb(-_DIGITS)
-    scaled = number * 10**_DIGITS
-    whole = Decimal(scaled.numerator) / Decimal(scaled.denominator)
-    rounded = whole.to_integral_value(ROUND_CEILING if up else ROUND_FLOOR) * step
-    text = format(rounded, "f")
+    """Return a number as decimal text: exact if it ends within 20 decimals, as derived amounts do, else rounded up to
+    six (down without `up`)."""
+    digits = _MOST_DIGITS if 10**_MOST_DIGITS % number.denominator == 0 else _DIGITS
+    scaled = number * 10**digits
+    text = format(Decimal(f"{ceil(scaled) if up else floor(scaled)}e-{digits}"), "f")
     return text.rstrip("0").rstrip(".") if "." in text else text

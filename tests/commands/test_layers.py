@@ -11,7 +11,7 @@ import pytest
 
 from commands.main import main
 from pipesched.files.exact_numbers import read_yaml
-from pipesched.files.layers_text import layers_text
+from pipesched.files.layers_text import layers_text, number_text
 from pipesched.files.model_configs.hardware_file import find_device
 from pipesched.files.peaks_file import peaks_from, read_peaks
 from pipesched.files.plan_file import plan_problem_from, read_plan
@@ -42,7 +42,7 @@ def test_the_written_layers_are_those_derived(path: Path, tmp_path: Path, capsys
             other.weight,
         )
         for value, copy in ((one.memory, other.memory), (one.activation, other.activation)):
-            assert value <= copy <= value + Fraction(1, 10**6)
+            assert value == copy
     assert [one["name"] for one in found["layers"]] == [one.name for one in plan.model.layers]
 
 
@@ -57,6 +57,14 @@ def test_layers_are_shown_with_their_assumptions(capsys: pytest.CaptureFixture[s
     assert main(["layers", str(PLANS[0])]) == 0
     shown = capsys.readouterr().out
     assert "671.03 billion" in shown and "full" in shown
+
+
+@pytest.mark.parametrize("up", [True, False])
+def test_numbers_that_end_are_written_whole(up: bool) -> None:
+    """As capacities and activations do, which are whole numbers of a power of two."""
+    for number in (Fraction(77018, 2**10), Fraction(10**12) + Fraction(1, 2**20), Fraction(1, 10**20), Fraction(-3, 8)):
+        assert Fraction(number_text(number, up)) == number
+    assert number_text(Fraction(1, 2**21), up) == ("0.000001" if up else "0")
 
 
 def test_every_key_of_a_layer_is_written() -> None:
