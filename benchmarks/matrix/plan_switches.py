@@ -225,6 +225,12 @@ def _lora(draft: Draft) -> None:
     draft.section("model")["lora"] = {"rank": 4} | ({"modules": modules} if modules else {})
 
 
+def _precision(draft: Draft) -> None:
+    draft.section("model")["dtype"] = "fp8"
+    parts = draft.random.choice(({}, {"attention": "bf16"}, {"mlp": "bf16", "head": "fp8"}))
+    draft.section("model")["precision"] = parts | {"last_layers": draft.random.randint(0, 2)}
+
+
 def _labels(draft: Draft) -> None:
     draft.document |= {"name": 'a "plan" <b>', "time_unit": "ms"}
     draft.section("memory").setdefault("capacity", 20)
@@ -293,6 +299,7 @@ SWITCHES = (
     Switch("labels", ("name", "time_unit", "memory.unit"), _labels),
     Switch("model", ("model", "hardware"), _model),
     Switch("lora", ("model.lora",), _lora, "", ("model",)),
+    Switch("precision", ("model.precision",), _precision, "", ("model",)),
     Switch("decimals", (), _nothing, "numbers"),
     Switch("fractions", (), _nothing, "numbers"),
     Switch("units", (), _nothing, "numbers"),

@@ -123,6 +123,7 @@ def training_of(row: Row) -> dict[str, object]:
     runtime = row.runtime
     found: dict[str, object] = {"dtype": _DTYPES.get(row.precision, row.precision), "flash": row.flash}
     found |= next((own for source, own in _RUNTIMES.items() if row.source.startswith(source)), {})
+    found |= _precision_of(runtime)
     if "grad_reduce_in_fp32=False" in runtime or "gradients in 16 bit" in runtime:
         found["gradient_bytes"] = 2
     if "precision-aware optimizer" in runtime:
@@ -149,6 +150,14 @@ def training_of(row: Row) -> dict[str, object]:
     if not row.sequence_parallel and dict(row.sizes)["tensor"] > 1:
         found["sequence"] = False
     return found
+
+
+def _precision_of(runtime: str) -> dict[str, object]:
+    """The key `precision`, where a row says which parts are in which format; else none."""
+    match = re.search(r"precision: ([^;]+)", runtime)
+    given = re.findall(r"(\w+)=(\w+)", match[1]) if match else []
+    own = {key: int(value) if value.isdecimal() else value for key, value in given}
+    return {"precision": own} if own else {}
 
 
 def _recomputed(row: Row) -> str:

@@ -13,7 +13,7 @@ from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.model_configs.hardware_file import find_device, with_rates
 from pipesched.files.model_configs.hardware_table import DEVICES
 from pipesched.files.model_configs.plan_of_config import Wanted
-from pipesched.layers.derived.shape import PRECISIONS
+from pipesched.layers.derived.precision import PRECISIONS
 
 OPTIONS = (
     "microbatches", "hardware", "sequence", "microbatch_size", "mfu", "node", "rate", "dtype", "training", "vocabulary",

@@ -1,7 +1,9 @@
 """Settings for hybrid models of Megatron-LM: `--hybrid-layer-pattern`, a letter for each layer, `|` between stages.
 
 Such a model takes no layout (megatron/core/models/hybrid/hybrid_layer_allocation.py; validate_args of
-megatron/training/arguments.py refuses both together). Layers are hybrid by their names in the plan file.
+megatron/training/arguments.py refuses both together). Layers are hybrid by their names in the plan file. Those whose
+attention is to near tokens have the letter of the others: which they are say --window-size and --window-attn-skip-freq,
+by the number of the letter (`is_layer_window_attention` of megatron/core/transformer/utils.py).
 """
 
 from __future__ import annotations
@@ -22,7 +24,12 @@ _HYBRID = frozenset(_LETTERS) - {"moe"}
 def is_hybrid(names: Sequence[str]) -> bool:
     """Return True if a layer has a name that only hybrid models have, such as mamba, or attention or mlp as its own
     layer, also with a window."""
-    return any(name.lower().removesuffix("-window") in _HYBRID for name in names)
+    return any(_part(name) in _HYBRID for name in names)
+
+
+def _part(name: str) -> str:
+    """Return the name of what a layer is, whatever its window and the formats of its products."""
+    return name.lower().removesuffix("-window").removesuffix("-bf16")
 
 
 def check_hybrid(names: Sequence[str]) -> None:
@@ -34,7 +41,7 @@ def check_hybrid(names: Sequence[str]) -> None:
         return
     for name in dict.fromkeys(names):
         role = role_of(name)
-        if role is Role.TRANSFORMER and name.lower() not in _LETTERS:
+        if role is Role.TRANSFORMER and _part(name) not in _LETTERS:
             raise BadInput(f"found {name} in a hybrid model; allowed: {', '.join(_LETTERS)} between embedding and head")
 
 
@@ -57,7 +64,7 @@ def pattern_of(model: StagedModel) -> str:
     an MLP.
     """
     runs = [[run for run in stage.runs if run.role is Role.TRANSFORMER] for stage in model.stages]
-    main = "|".join("".join(_LETTERS[run.name.lower()] * run.layers for run in stage) for stage in runs)
+    main = "|".join("".join(_LETTERS[_part(run.name)] * run.layers for run in stage) for stage in runs)
     attention = next((one for one in "+D" if one in main), "*")
     return main + f"/{attention}{'E' if 'E' in main else '-'}" * model.mtp
 

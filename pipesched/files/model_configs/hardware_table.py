@@ -41,13 +41,13 @@ class Device:
     products: float = 0.53
     narrow_products: float = 0.56
     attention: float = 0.55
-    memory_share: float = 0.847
-    tensor_share: float = 0.484
-    expert_share: float = 0.673
-    data_share: float = 0.773
+    memory_share: float = 0.846
+    tensor_share: float = 0.489
+    expert_share: float = 0.663
+    data_share: float = 0.776
     dense_launch: float = 0.3
     moe_launch: float = 1
-    moe_wait: float = 1.451
+    moe_wait: float = 1.446
     data_bandwidth: float | ByNodes | None = None
 
 
@@ -85,11 +85,11 @@ _A100 = Device(
 )  # fmt: skip
 _H100 = Device(
     989, 79, 3350, 132, 450, 50, f"NVIDIA H100 SXM {_SHEET} {_FAST}", 1979,
-    products=0.588, narrow_products=0.581, attention=0.624,
+    products=0.589, narrow_products=0.57, attention=0.623,
 )  # fmt: skip
 _B200 = Device(
     2250, 178, 8000, 148, 900, 50, f"NVIDIA DGX B200 {_SHEET} {_FAST}", 4500, 9000,
-    products=0.481, narrow_products=0.492, attention=0.424,
+    products=0.482, narrow_products=0.511, attention=0.428,
 )  # fmt: skip
 # B300 and GB300 compute twice as many exponentials a second as B200 (NVIDIA, *Inside NVIDIA Blackwell Ultra*). That of
 # a score takes as long as 55 numbers of a head on H100 (`FlashParams`), thus as 111 on B200, whose multiprocessors
@@ -127,7 +127,7 @@ DEVICES: Mapping[str, Device] = {
     # `nvidia-smi boost-slider --vboost 1` gives power of memory to tensor cores: what 16-bit products gain is fitted to
     # runs of NVIDIA's recipes that do so (`enable_vboost` in dgxc-benchmarking 25.02 to 25.05).
     "h100-80gb-vboost": replace(
-        _H100, products=_H100.products * 1.151, source=f"{_H100.source}; nvidia-smi boost-slider --vboost 1",
+        _H100, products=_H100.products * 1.15, source=f"{_H100.source}; nvidia-smi boost-slider --vboost 1",
     ),
     "h100-96gb": replace(
         _H100, memory=94, memory_bandwidth=2400, products=_H100.products * (500 / 700) ** _OF_POWER,

@@ -49,10 +49,6 @@ _NOT_COUNTED: Mapping[str, str] = {
     "moe_expert_rank_capacity_factor": "every expert is counted with an equal share of the tokens, none dropped",
     "mtp_use_repeated_layer": "multi-token prediction layers are counted with parameters of their own",
     "mtp_hsm": "the mixing of hidden states for multi-token prediction is not counted",
-    "fp8_format": "passes in 8 bits are counted as in 16: choose the rate (--mfu) for them",
-    "fp8": "passes in 8 bits are counted as in 16: choose the rate (--mfu) for them",
-    "fp4_format": "passes in 4 bits are counted as in 16: choose the rate (--mfu) for them",
-    "fp4": "passes in 4 bits are counted as in 16: choose the rate (--mfu) for them",
     "optimizer_cpu_offload": "the optimizer's state is counted on the device",
     "use_megatron_fsdp": "weights and gradients are counted whole on each replica (no FSDP)",
     "use_torch_fsdp2": "weights and gradients are counted whole on each replica (no FSDP)",
@@ -84,6 +80,7 @@ _READ = frozenset(
         "encoder_seq_length", "expert_model_parallel_size", "window_size", "moe_latent_size", "mamba_state_dim",
         "mamba_head_dim", "mamba_num_groups", "mamba_num_heads", "linear_attention_freq", "linear_conv_kernel_dim",
         "linear_key_head_dim", "linear_value_head_dim", "linear_num_key_heads", "linear_num_value_heads",
+        "num_layers_at_start_in_bf16", "num_layers_at_end_in_bf16",
     }
 )  # fmt: skip
 # Names that sound of a layer's shape or work.

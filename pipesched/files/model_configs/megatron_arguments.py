@@ -11,6 +11,7 @@ from pipesched.errors import BadInput
 from pipesched.files.model_configs.expert_layers import ALLOWED, grouped, regular
 from pipesched.files.model_configs.layer_pattern import check_layers, listed
 from pipesched.files.model_configs.megatron_architecture import check_architecture
+from pipesched.files.model_configs.megatron_formats import formats_of
 from pipesched.files.model_configs.megatron_hybrid import layers_of, mixer_of
 from pipesched.files.model_configs.model_config import Keys, ModelConfig, without_none
 from pipesched.files.model_configs.near_attention import of_megatron as near_attention
@@ -135,6 +136,8 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
         })  # fmt: skip
         model["experts_every"] = every if every > 1 else None
         model["dense_layers"] = dense or None
+    formats, left_out = formats_of(keys, values, 2 if hybrid is not None and not pattern else 1)
+    model, notes = model | formats, [*notes, *left_out]
     predicted = model["mtp_layers"] and "experts" not in model  # by an attention and a block
     model["ffn"] = inner if ("-" in pattern or predicted if pattern else dense or every > 1) else None
     settings = {

@@ -13,7 +13,8 @@ from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.model_configs.hardware_table import Device
 from pipesched.files.model_configs.model_config import ModelConfig
 from pipesched.layers.derived.data_links import ByNodes, members_in_node
-from pipesched.layers.derived.shape import PRECISIONS, Parallel
+from pipesched.layers.derived.precision import FORMATS
+from pipesched.layers.derived.shape import Parallel
 
 # What a configuration does not say of training. RESERVED: GiB of the CUDA context, of NCCL's buffers and of blocks that
 # the allocator cannot use.
@@ -92,7 +93,8 @@ def _sections(config: ModelConfig, wanted: Wanted) -> tuple[list[_Entry], list[_
         _Entry("microbatches", wanted.microbatches, "of one step, on each data-parallel rank"),
         _Entry("chunks", _chunks(config, wanted.devices), "stages on a rank to choose from (Megatron: virtual stages)"),
     ]
-    model = [*(_Entry(key, value) for key, value in config.model.items()), *_training(config, wanted)]
+    of_config = {key: value for key, value in config.model.items() if key not in _FORMATS}
+    model = [*(_Entry(key, value) for key, value in of_config.items()), *_training(config, wanted)]
     return head, model, [*_hardware(config, wanted)]
 
 
@@ -136,8 +138,10 @@ def _training(config: ModelConfig, wanted: Wanted) -> Iterator[_Entry]:
         yield _Entry("max_position_embeddings", longest, "of the configuration, which settings raise to the sequence")
     size = wanted.microbatch_size or settings.get("microbatch_size")
     yield _Entry("microbatch_size", size or 1, "sequences" if size else "assumed: sequences (--microbatch-size)")
-    own = {key: value for key, value in wanted.training.items() if key not in _OF_PARALLEL}
-    if "dtype" not in own:
+    own = {key: value for key, value in wanted.training.items() if key not in (*_OF_PARALLEL, *_FORMATS)}
+    for key, value in formats_of(config, wanted).items():
+        yield _Entry(key, value, "given" if key in wanted.training else "of the configuration")
+    if "dtype" not in formats_of(config, wanted):
         yield _Entry("dtype", "bf16", "assumed: 16-bit passes, gradients and Adam's state in 32 bits")
     if "flash" not in own:
         yield _Entry("flash", True, "assumed: attention scores are never stored")
@@ -153,6 +157,17 @@ def _training(config: ModelConfig, wanted: Wanted) -> Iterator[_Entry]:
 
 
 _OF_PARALLEL = ("sharding", "sequence")
+_FORMATS = ("dtype", "precision")
+
+
+def formats_of(config: ModelConfig, wanted: Wanted) -> dict[str, Any]:
+    """Return the keys `dtype` and `precision` of the section `model`: given ones, else the configuration's.
+
+    With another `dtype` than the configuration's its `precision` does not hold.
+    """
+    given = {key: wanted.training[key] for key in _FORMATS if key in wanted.training}
+    own = {key: config.model[key] for key in _FORMATS if key in config.model}
+    return given if given.get("dtype", own.get("dtype")) != own.get("dtype") else own | given
 
 
 def _hardware(config: ModelConfig, wanted: Wanted) -> Iterator[_Entry]:
@@ -171,12 +186,6 @@ def hardware_keys(config: ModelConfig, wanted: Wanted) -> dict[str, tuple[object
     `BadInput` for a precision that the device has no products of.
     """
     device, sizes = wanted.device, sizes_of(config, wanted)
-    narrow = {"fp8": device.tflops_8bit, "mxfp8": device.tflops_8bit, "nvfp4": device.tflops_4bit}
-    dtype = str(wanted.training.get("dtype"))
-    low = narrow.get(dtype)
-    if dtype in narrow and not low:
-        known = ", ".join(name for name in PRECISIONS if narrow.get(name, 1))
-        raise BadInput(f"dtype: found {dtype}, of which {wanted.hardware} has no products; allowed: {known}")
     products = device.products if wanted.mfu is None else float(wanted.mfu)
     how = "given: " if wanted.mfu is not None else ""
     lines: dict[str, tuple[object, str]] = {
@@ -184,9 +193,9 @@ def hardware_keys(config: ModelConfig, wanted: Wanted) -> dict[str, tuple[object
             _short(device.tflops * products), f"{how}products: {100 * products:.3g} % of {device.tflops:g} (--mfu)"
         ),
     }  # fmt: skip
-    if low:
-        share = device.narrow_products if wanted.mfu is None else products
-        lines["product_tflops"] = (_short(low * share), f"{how}products of fewer bits: {100 * share:.3g} % of {low:g}")
+    share = device.narrow_products if wanted.mfu is None else products
+    for key, peak in _narrow_rates(config, wanted).items():
+        lines[key] = (_short(peak * share), f"{how}products of fewer bits: {100 * share:.3g} % of {peak:g}")
     lines["attention_tflops"] = (_short(device.tflops * device.attention), f"{100 * device.attention:.3g} % of it")
     lines |= {
         "multiprocessors": (device.multiprocessors, "run tiles of products in waves"),
@@ -200,6 +209,35 @@ def hardware_keys(config: ModelConfig, wanted: Wanted) -> dict[str, tuple[object
         lines["moe_launch"] = device.moe_launch, "ms, the least of a forward of a layer with experts"
         lines["moe_wait"] = device.moe_wait, "ms that each of these waits for its host; 0 with CUDA graphs"
     return lines | _links(wanted, sizes)
+
+
+def _narrow_rates(config: ModelConfig, wanted: Wanted) -> dict[str, float]:
+    """Return the peak rates, in TFLOP/s, of products in fewer than 16 bits that a plan needs, by key of `hardware`.
+
+    `BadInput` for a format that the device has no products of.
+    """
+    device, found = wanted.device, dict[str, float]()
+    formats = formats_of(config, wanted)
+    dtype, parts = str(formats.get("dtype")), formats.get("precision")
+    named = {"dtype": dtype} | {
+        f"precision.{part}": str(name)
+        for part, name in (parts.items() if isinstance(parts, Mapping) else ())
+        if str(name) in FORMATS
+    }
+    peaks = {8: device.tflops_8bit, 4: device.tflops_4bit}
+    for place, name in named.items():
+        bits = FORMATS[name].bits if name in FORMATS else 16
+        if bits not in peaks:
+            continue
+        peak = peaks[bits]
+        if not peak:
+            known = ", ".join(one for one, own in FORMATS.items() if peaks.get(own.bits, 1))
+            raise BadInput(f"{place}: found {name}, of which {wanted.hardware} has no products; allowed: {known}")
+        if place == "dtype":
+            found["product_tflops"] = peak
+        elif dtype not in FORMATS or FORMATS[dtype].bits != bits:
+            found[f"product_tflops_{bits}bit"] = peak
+    return found
 
 
 def _links(wanted: Wanted, sizes: Mapping[str, int]) -> dict[str, tuple[object, str]]:

@@ -20,15 +20,14 @@ from pipesched.files.plans.schema import PlanFile
 from pipesched.files.schema_errors import shown_amount
 from pipesched.layers.derived.data_links import ByNodes
 from pipesched.layers.derived.derive import Derived, derive
+from pipesched.layers.derived.precision import PRECISIONS, Precision
 from pipesched.layers.derived.shape import (
-    PRECISIONS,
     Attention,
     Experts,
     Hardware,
     LatentAttention,
     Loss,
     Parallel,
-    Precision,
     Shape,
     Sharding,
     Training,
@@ -82,7 +81,7 @@ def derived_from(form: PlanFile) -> tuple[Derived, TrainingStep]:
     )
     shared = _parallel(model.parallel or ParallelSection.model_validate({}))
     device = replace(
-        _hardware(hardware, shared),
+        _hardware(hardware, shared, model.dtype),
         **{key: value for feature in PLAN_FEATURES for key, value in feature.hardware(form).items()},
     )
     derived = derive(shape, training, shared, device)
@@ -171,7 +170,7 @@ def _experts(section: ExpertsSection | None) -> Experts | None:
     )  # fmt: skip
 
 
-def _hardware(section: HardwareSection, parallel: Parallel) -> Hardware:
+def _hardware(section: HardwareSection, parallel: Parallel, dtype: str) -> Hardware:
     assert section.sustained_tflops and section.memory is not None and section.pipeline_bandwidth
 
     def rate(number: Fraction | float | None, unit: float = 1e9) -> float | None:
@@ -180,6 +179,11 @@ def _hardware(section: HardwareSection, parallel: Parallel) -> Hardware:
     given = section.data_bandwidth
     assert section.node or not isinstance(given, ByNodes)
     data = given.of_stage(parallel, section.node or 1) if isinstance(given, ByNodes) else given
+    bits = PRECISIONS[dtype].format.bits
+    of_8_bits, of_4_bits = (
+        rate(own or (section.product_tflops if bits == size else None), 1e12)
+        for own, size in ((section.product_tflops_8bit, 8), (section.product_tflops_4bit, 4))
+    )
     return Hardware(
         flops=float(section.sustained_tflops) * 1e12,
         memory=(section.memory - (section.reserved or 0)) * 2**30,
@@ -189,7 +193,8 @@ def _hardware(section: HardwareSection, parallel: Parallel) -> Hardware:
         hidden=float(section.hidden_share),
         data=rate(data),
         context=rate(section.context_bandwidth),
-        narrow_flops=rate(section.product_tflops, 1e12),
+        flops_8bit=of_8_bits,
+        flops_4bit=of_4_bits,
         attention_flops=rate(section.attention_tflops, 1e12),
         multiprocessors=section.multiprocessors,
         memory_rate=rate(section.memory_bandwidth),

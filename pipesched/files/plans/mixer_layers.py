@@ -103,8 +103,11 @@ def _pattern(model: ModelSection, pattern: str) -> Iterator[str]:
         yield f"{place}: found E without experts; allowed: with experts"
     if "E" not in pattern and model.experts is not None and not model.mtp_layers:
         yield "model.experts: found with a pattern without E; allowed: with E or mtp_layers, else without"
-    if model.ffn is None and ("-" in pattern or (model.mtp_layers and model.experts is None)):
+    has_blocks = "-" in pattern or (model.mtp_layers > 0 and model.experts is None)
+    if has_blocks and model.ffn is None:
         yield "model.ffn: missing; it is required with - in the pattern, or with mtp_layers without experts"
+    if model.ffn is not None and not has_blocks:
+        yield "model.ffn: found with a pattern without -; allowed: without, or with - or mtp_layers without experts"
     for key, usual in (("dense_layers", None), ("experts_every", 1)):
         if getattr(model, key) != usual:
             yield f"model.{key}: found with pattern; allowed: without, as its letters say it"

@@ -14,7 +14,8 @@ from pipesched.files.fields.section import Section
 from pipesched.files.plans.features.catalogue import with_features
 from pipesched.files.plans.fields import ShareField
 from pipesched.layers.derived.mixer_kinds import KINDS
-from pipesched.layers.derived.shape import LETTERS, PRECISIONS, Loss, Sharding
+from pipesched.layers.derived.precision import PRECISIONS
+from pipesched.layers.derived.shape import LETTERS, Loss, Sharding
 from pipesched.layers.recompute_rule import FULL, MODULES
 
 _PARTS = ", ".join(f"{letter} {name}" for letter, name in LETTERS.items())
@@ -180,7 +181,7 @@ class ModelKeys(Section):
     )
     microbatch_size: field_types.Count = Field(1, description="sequences of a micro-batch on one device; default 1")
     dtype: Annotated[str, field_types.one_of(*PRECISIONS)] = Field(
-        "bf16", description="of parameters and activations in a pass"
+        "bf16", description="of parameters and activations in a pass; below 16 bits of what products read"
     )
     flash: field_types.YesOrNo = Field(True, description="attention scores are never stored (FlashAttention)")
     dropout: field_types.YesOrNo = Field(
@@ -250,7 +251,13 @@ class HardwareSection(Section):
         None, description="10^12 operations a second that large products reach, as measured; not the peak"
     )
     product_tflops: field_types.PlainNumber | None = Field(
-        None, description="the same of products in formats below 16 bits; default sustained_tflops"
+        None, description="the same of products in a dtype below 16 bits; default sustained_tflops"
+    )
+    product_tflops_8bit: field_types.PlainNumber | None = Field(
+        None, description="the same of parts in fp8 or mxfp8 (model.precision), where dtype is not one of them"
+    )
+    product_tflops_4bit: field_types.PlainNumber | None = Field(
+        None, description="the same of parts in nvfp4 (model.precision), where dtype is another"
     )
     attention_tflops: field_types.PlainNumber | None = Field(
         None, description="the same of attention; default sustained_tflops"

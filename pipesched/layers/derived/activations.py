@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from pipesched.layers.derived.exchange import hidden_bytes
-from pipesched.layers.derived.operations import head_sizes, stage_tokens, tokens_of
+from pipesched.layers.derived.operations import head_sizes, predicting, stage_tokens, tokens_of
+from pipesched.layers.derived.precision import Format
 from pipesched.layers.derived.shape import Attention, LatentAttention, LayerKind, Loss, Parallel, Shape, Training
 
 _LOGIT = 4  # bytes: logits and router probabilities are kept in 32 bits
@@ -43,34 +44,38 @@ def layer_activation(
 ) -> Activation:
     """Return the activation of one micro-batch in a layer of this kind and name."""
     size, own, h = training.precision.number, tokens_of(training, parallel), shape.hidden
-    first, up, down = (_input_bytes(training, name, product) for product in ("linear_qkv", "linear_fc1", "linear_fc2"))
+
+    def input_of(part: str, module: str = "") -> Fraction:
+        return _input_bytes(training, name, module, training.format_of(part, kind.within))
+
     whole = own if parallel.sequence else stage_tokens(training, parallel)
     heads, _, _ = head_sizes(shape)
     # The output of the softmax; with dropout a mask of a byte a number, and its output.
     a_score = 0 if training.flash else (2 * size + 1 if training.dropout else size) * heads * training.sequence
     a_score *= kind.attends
-    # Inputs of the projections of attention (or a mixer) and of the feed-forward block.
-    normalized = whole * h * (first * (kind.attends or kind.mixes) + up * kind.block)
+    # Inputs of the first products of attention or a mixer, which share one, and of the block.
+    of_mixing = max(input_of("attention", "linear_qkv") * kind.attends, input_of("mixer") * kind.mixes)
+    normalized = whole * h * (of_mixing + _block_input(shape, training, kind, name))
     # Inputs of normalizations, and masks of dropout; where they are not fused, inside them also a copy in 32 bits.
     inputs = whole * kind.parts * h * (size + (1 if training.dropout else 0))
     normalized += 0 if training.fused_norms else whole * kind.parts * h * 4
     modules = {"core_attn": own * a_score, "layernorm": normalized}
     mixed = Fraction(0)
     if kind.attends:
-        mixed += size * _attention_numbers(shape, training)
+        mixed += size * _attention_numbers(shape, training.format_of("attention", kind.within).operand / size)
         if isinstance(shape.attention, LatentAttention):
             modules["mla_up_proj"] = own * size * _assembled(shape.attention)
     if kind.mixes and shape.mixing is not None:
         mixer = shape.mixing.mixer
-        mixed += size * mixer.kept + min(training.precision.operand, Fraction(size)) * mixer.output
+        mixed += size * mixer.kept + input_of("mixer_output") * mixer.output
     block = Fraction(0)
     if kind.moe and shape.experts is not None:
-        experts = shape.experts
-        inside = _feed_forward(shape, experts.ffn, training, down)
+        experts, down = shape.experts, input_of("experts", "linear_fc2")
         # Of each expert used its input, what it keeps, and its output; the router's probabilities.
-        width = experts.latent or h
-        block = experts.per_token * (width * up + inside + width * size) + (2 * size * (experts.latent or 0))
-        shared = experts.shared * inside
+        width, inside = experts.latent or h, _feed_forward(shape, experts.ffn, training, down)
+        read = input_of("experts", "linear_fc1")
+        block = experts.per_token * (width * read + inside + width * size) + (2 * size * (experts.latent or 0))
+        shared = experts.shared * _feed_forward(shape, experts.ffn, training, input_of("shared_experts", "linear_fc2"))
         modules |= {
             "moe_act": own * experts.per_token * experts.ffn * down,
             "moe": own * (block + shared + _LOGIT * experts.number),
@@ -79,7 +84,7 @@ def layer_activation(
             modules["shared_experts"] = own * shared
         block += shared + _LOGIT * experts.number
     elif kind.block:
-        block = _feed_forward(shape, shape.ffn, training, down)
+        block = _feed_forward(shape, shape.ffn, training, input_of("mlp", "linear_fc2"))
         modules["mlp"] = own * block
     total = inputs + normalized + own * (mixed + block + a_score)
     layer_input = whole * h * size
@@ -113,7 +118,7 @@ def loss_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction
 def mtp_activation(shape: Shape, training: Training, parallel: Parallel) -> Activation:
     """Return the activation of a multi-token prediction layer: a layer, two normalized states and their projection, a
     head."""
-    layer = layer_activation(shape, training, parallel, LayerKind(shape.experts is not None), "mtp")
+    layer = layer_activation(shape, training, parallel, predicting(shape), "mtp")
     head = head_activation(shape, training, parallel)
     total = layer.total + head.total + 4 * hidden_bytes(shape, training, parallel)
     return Activation(total, layer.scores, layer.layer_input, layer.modules)
@@ -130,10 +135,12 @@ def _expert_width(shape: Shape) -> int:
     return 0 if shape.experts is None else (shape.experts.per_token + shape.experts.shared) * shape.experts.ffn
 
 
-def _attention_numbers(shape: Shape, training: Training) -> Fraction:
-    """Return the numbers that attention keeps for each token: queries, keys, values, output's input, and latents."""
-    attention, narrow = shape.attention, Fraction(training.precision.operand, training.precision.number)
-    last = min(narrow, Fraction(1))  # the output projection's input
+def _attention_numbers(shape: Shape, last: Fraction) -> Fraction:
+    """Return the numbers that attention keeps for each token: queries, keys, values, output's input, and latents.
+
+    Of the output's input a number counts as `last`, at most 1.
+    """
+    attention, last = shape.attention, min(last, Fraction(1))
     if isinstance(attention, Attention):
         gate = 2 * attention.heads if attention.gated else 0  # it, and what it multiplies
         normalized = attention.heads + attention.kv_heads if attention.normalized else 0
@@ -148,15 +155,35 @@ def _assembled(attention: LatentAttention) -> int:
     return attention.heads * (2 * (attention.key_size + attention.rope_size) + attention.value_size)
 
 
-def _input_bytes(training: Training, name: str, module: str) -> Fraction:
+def _block_input(shape: Shape, training: Training, kind: LayerKind, name: str) -> Fraction:
+    """Return the bytes kept of a number of the input of a layer's block: each format in which its products read it is
+    a copy.
+
+    The input of chosen experts is counted with what these keep.
+    """
+    if not kind.block:
+        return Fraction(0)
+    parts = [("mlp", "linear_fc1")]
+    if kind.moe and shape.experts is not None:
+        parts = [("router", "")]
+        parts += [("shared_experts", "linear_fc1")] if shape.experts.shared else []
+        parts += [("latents", "")] if shape.experts.latent else []
+    found: dict[Format, Fraction] = {}
+    for part, module in parts:
+        own = training.format_of(part, kind.within)
+        found[own] = max(found.get(own, Fraction(0)), _input_bytes(training, name, module, own))
+    return sum(found.values(), Fraction(0))
+
+
+def _input_bytes(training: Training, name: str, module: str, format: Format) -> Fraction:
     """Return the bytes kept of a number of a product's input, which the gradients of its weights read.
 
     Of a frozen product none are kept, except what its adapter reads, in 16 bits. `name` is that of the layer's type,
-    `module` Megatron-Core's of the product.
+    `module` Megatron-Core's of the product (empty: it has no adapter), `format` that of the product.
     """
     size, lora = training.precision.number, training.lora
     if not training.is_frozen(name):
-        return min(training.precision.operand, Fraction(size))
+        return min(format.operand, Fraction(size))
     adapted = lora is not None and not training.is_named(name) and module in lora.modules
     return Fraction(size if adapted else 0)
 

@@ -61,9 +61,8 @@ def _scan(hardware: Hardware, parallel: Parallel) -> list[str]:
 
 
 def _computation(training: Training, hardware: Hardware) -> list[str]:
-    narrow = hardware.narrow_flops if training.precision.narrow else None
     again = "2.5 times its forward (FlashAttention)" if training.flash else "twice its forward"
-    products = f"{_tera(narrow or hardware.flops)} TFLOP/s"
+    products = f"{_tera(hardware.product_rate(training.precision.format))} TFLOP/s"
     if hardware.multiprocessors:
         products += f" where tiles fill the {hardware.multiprocessors} multiprocessors"
     moved = (

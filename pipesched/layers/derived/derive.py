@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import NamedTuple
 
 from pipesched.layers.derived.activations import (
@@ -39,6 +40,7 @@ from pipesched.layers.derived.operations import (
     head_products,
     layer_products,
     mtp_products,
+    predicting,
     tokens_of,
 )
 from pipesched.layers.derived.parameters import (
@@ -46,12 +48,16 @@ from pipesched.layers.derived.parameters import (
     Parameters,
     exchanged_bytes,
     gathered_bytes,
+    layer_matrices,
     layer_parameters,
+    mtp_matrices,
     mtp_parameters,
     state_bytes,
     stepped_bytes,
     vocabulary_parameters,
+    with_wide,
 )
+from pipesched.layers.derived.precision import ENDS
 from pipesched.layers.derived.rounding import Steps
 from pipesched.layers.derived.shape import Hardware, LayerKind, Parallel, Shape, Training
 from pipesched.layers.layer import LayerType, RecomputeMode
@@ -150,28 +156,44 @@ def _kinds(shape: Shape, training: Training, parallel: Parallel) -> list[_Kind]:
     def of(kind: LayerKind) -> tuple[Sequence[Product], float, Parameters, Activation]:
         where = shape, training, parallel, kind
         activation = layer_activation(*where, shape.name_of(kind))
-        return layer_products(*where), layer_traffic(*where), layer_parameters(shape, kind), activation
+        parameters = with_wide(layer_parameters(shape, kind), layer_matrices(shape, kind), training, kind.within)
+        return layer_products(*where), layer_traffic(*where), parameters, activation
 
     vocabulary = Parameters(vocabulary_parameters(shape), 0, 0)
     logits = float(tokens_of(training, parallel)) * shape.vocabulary * TRAFFIC.logits
     found = []
-    runs = shape.runs
+    runs = runs_of(shape, training)
     layers = {kind: of(kind) for kind in {kind for kind, _ in runs}}
     for kind, number in runs:
         converted = converted_bytes(shape, training, parallel, kind)
         found.append(_Kind(shape.name_of(kind), number, *layers[kind], kind, converted=converted))
     if shape.mtp_layers:
-        own = LayerKind(shape.experts is not None)
+        own = predicting(shape)
         activation = mtp_activation(shape, training, parallel)
+        parameters = with_wide(mtp_parameters(shape), mtp_matrices(shape), training, own.within)
         found.append(
             _Kind("mtp", shape.mtp_layers, mtp_products(shape, training, parallel),
-                  layer_traffic(shape, training, parallel, own) + logits, mtp_parameters(shape), activation, own,
+                  layer_traffic(shape, training, parallel, own) + logits, parameters, activation, own,
                   inputs=2, converted=converted_bytes(shape, training, parallel, own))
         )  # fmt: skip
     head = head_activation(shape, training, parallel)
     products = head_products(shape, training, parallel)
     found.append(_Kind("head", 1, products, logits, vocabulary._replace(norms=shape.hidden), head))
     return [_with_adapters(kind, shape, training) for kind in found]
+
+
+def runs_of(shape: Shape, training: Training) -> list[tuple[LayerKind, int]]:
+    """Return the layers in order as runs of equal ones, cut where those begin or end whose products stay in 16 bits."""
+    formats, found, at = training.formats, list[tuple[LayerKind, int]](), 0
+    kept = formats.some_narrow(training.precision.format)
+    first, last = (formats.first, shape.layers - formats.last) if kept else (0, shape.layers)
+    for kind, number in shape.runs:
+        cuts = sorted({at, at + number, *(cut for cut in (first, last) if at < cut < at + number)})
+        for start, end in pairwise(cuts):
+            inside = first <= start < last
+            found.append((kind if inside else kind._replace(within=ENDS), end - start))
+        at += number
+    return found
 
 
 def _with_adapters(kind: _Kind, shape: Shape, training: Training) -> _Kind:
@@ -267,7 +289,7 @@ class _Rates:
             return 0.0
         taken += self._of_tensor(layer)
         if layer.moe:
-            taken += expert_seconds(self.shape, self.training, self.parallel, self.hardware)
+            taken += expert_seconds(self.shape, self.training, self.parallel, self.hardware, layer.within)
         if layer.mixes and self.hardware.context is not None:
             shown = float(mixer_bytes(self.shape, self.training, self.parallel)) / self.hardware.context
         return taken * (1 - self.hardware.hidden) + shown
@@ -316,7 +338,8 @@ class _Rates:
     def _again(self, module: str, layer: LayerKind) -> float:
         """Return the seconds of recomputing a module of a layer; those of `moe` include the exchange of tokens."""
         where = self.shape, self.training, self.parallel, self.hardware
-        return module_seconds(*where, module, layer) + (expert_seconds(*where) if module == "moe" else 0.0)
+        exchanged = expert_seconds(*where, layer.within) if module == "moe" else 0.0
+        return module_seconds(*where, module, layer) + exchanged
 
     def _sent(self, name: str, parameters: Parameters, adapters: Parameters) -> Exchanged:
         """Return the bytes exchanged for a layer's own parameters and for its adapters'."""

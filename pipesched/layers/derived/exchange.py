@@ -60,12 +60,12 @@ def mixer_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fractio
     return tokens_of(training, parallel) * (mixer.sent + mixer.output) * others * training.precision.number
 
 
-def expert_seconds(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> float:
+def expert_seconds(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware, within: str = "") -> float:
     """Return the seconds of dispatch and combine of a layer with experts, in each direction.
 
     Every token goes to its experts and its result back; only experts on other devices count. It is sent once to each
     node and device that it reaches, where its results are added (DeepEP, HybridEP), or once for each of its experts
-    (all-to-all). Traffic between nodes and inside them runs at the same time.
+    (all-to-all). Traffic between nodes and inside them runs at the same time. `within` is that of the layer's kind.
     """
     experts, devices = shape.experts, parallel.expert
     if experts is None or devices == 1 or hardware.expert is None:
@@ -75,11 +75,11 @@ def expert_seconds(shape: Shape, training: Training, parallel: Parallel, hardwar
         reached = experts.reached(parts) if hardware.once_a_node else experts.per_token
         return reached * (1 - 1 / parts)
 
-    # The combine is in 16 bits; a dispatch in the format of products.
+    # The combine is in 16 bits; a dispatch in the format of the experts' products.
     width = Fraction(experts.latent or shape.hidden, shape.hidden)
     size = float(hidden_bytes(shape, training, parallel) * width) * 2
     if hardware.node is None or hardware.expert_in_node is None:
         return experts.per_token * (1 - 1 / devices) * size / hardware.expert
-    size *= float(1 + training.precision.operand / training.precision.number) / 2
+    size *= float(1 + training.format_of("experts", within).operand / training.precision.number) / 2
     nodes = max(1, -(-devices // hardware.node))
     return size * max(copies(devices) / hardware.expert_in_node, copies(nodes) / hardware.expert)

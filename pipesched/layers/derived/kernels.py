@@ -16,6 +16,7 @@ from pipesched.layers.derived.operations import (
     stage_tokens,
     tokens_of,
 )
+from pipesched.layers.derived.precision import Format
 from pipesched.layers.derived.shape import (
     Attention,
     Hardware,
@@ -42,7 +43,7 @@ class TileParams(NamedTuple):
 TILES = (TileParams(128, 256, 1.0), TileParams(128, 128, 0.9), TileParams(64, 128, 0.7))
 
 
-def product_seconds(product: Product, training: Training, hardware: Hardware, written: float) -> float:
+def product_seconds(product: Product, hardware: Hardware, written: float) -> float:
     """Return the seconds of one product, or group of products: operations at the rate of full waves, then writing
     results.
 
@@ -51,9 +52,7 @@ def product_seconds(product: Product, training: Training, hardware: Hardware, wr
     sums are complete, not hidden by its operations; where reading the operands takes longer than multiplying, that time
     counts. 0 without operations.
     """
-    narrow = training.precision.narrow and hardware.narrow_flops
-    rate = hardware.narrow_flops if narrow and hardware.narrow_flops else hardware.flops
-    operations = float(product.operations)
+    rate, operations = hardware.product_rate(product.format), float(product.operations)
     if not operations:
         return 0.0
     rows, columns, inner = float(product.rows), float(product.columns), float(product.inner)
@@ -61,7 +60,7 @@ def product_seconds(product: Product, training: Training, hardware: Hardware, wr
     if hardware.multiprocessors:
         taken /= max(_full(rows, columns, product.groups, tile, hardware.multiprocessors) for tile in TILES)
     if hardware.memory_rate:
-        read = product.groups * (rows * inner + inner * columns) * float(training.precision.operand)
+        read = product.groups * (rows * inner + inner * columns) * float(product.format.operand)
         taken = max(taken, read / hardware.memory_rate)
         taken += product.groups * rows * columns * written / hardware.memory_rate
     return taken
@@ -89,7 +88,7 @@ def products_seconds(
         added = number
 
     def total(of: Sequence[Product], written: float) -> float:
-        return sum(product_seconds(each, training, hardware, written) for each in of)
+        return sum(product_seconds(each, hardware, written) for each in of)
 
     back = [each._replace(columns=each.inner, inner=each.columns) for each in products]
     weight = [each._replace(rows=each.inner, inner=each.rows) for each in products]
@@ -122,14 +121,14 @@ class TrafficParams(NamedTuple):
         """Return how often the activation function reads or writes the width of a feed-forward block."""
         return 2 if not shape.gated else 3 if training.fused_activation else 5
 
-    def casts(self, training: Training) -> float:
-        """Return the bytes moved to convert a number that a product reads to a narrower format; 0 for none.
+    def casts(self, format: Format) -> float:
+        """Return the bytes moved to convert a number that a product reads to a format; 0 for none.
 
         MXFP8 has scales by block alone, NVFP4 also one for all blocks (arXiv 2509.25149, section 2).
         """
-        if not training.precision.narrow:
+        if not format.narrow:
             return 0.0
-        return self.cast + (self.scale if training.precision.operand <= 1 else 0)
+        return self.cast + (self.scale if format.operand <= 1 else 0)
 
 
 TRAFFIC = TrafficParams()
@@ -146,20 +145,26 @@ def layer_traffic(shape: Shape, training: Training, parallel: Parallel, kind: La
         moved += _attention_moved(shape, training, own)
     if kind.mixes and shape.mixing is not None:
         moved += own * float(shape.mixing.mixer.moved)
-    # Of attention's products, or a mixer's.
-    operands = tokens * shape.hidden if kind.attends or kind.mixes else 0.0
+    # What attention's products read, or a mixer's.
+    casts = max(
+        TRAFFIC.casts(training.format_of("attention", kind.within)) if kind.attends else 0.0,
+        TRAFFIC.casts(training.format_of("mixer", kind.within)) if kind.mixes else 0.0,
+    )
+    converted = tokens * shape.hidden * casts
     if not kind.block:
-        return moved * size + operands * TRAFFIC.casts(training)
+        return moved * size + converted
     wide = TRAFFIC.activation(shape, training)
     if kind.moe and shape.experts is not None:
         experts, fused = shape.experts, training.fused_experts
         permuted = TRAFFIC.permuted * (experts.latent or shape.hidden)
         moved += own * experts.per_token * ((0 if fused else wide) * experts.ffn + permuted)
         moved += own * experts.shared * wide * experts.ffn
-        operands += own * shape.hidden
+        readers = [part for part, has in (("latents", experts.latent), ("shared_experts", experts.shared)) if has]
+        casts = sum(TRAFFIC.casts(training.format_of(part, kind.within)) for part in readers)
+        converted += own * shape.hidden * casts
     else:
         moved += own * wide * shape.ffn
-    return moved * size + operands * TRAFFIC.casts(training) + _block_casts(shape, training, parallel, kind.moe)
+    return moved * size + converted + _block_casts(shape, training, parallel, kind)
 
 
 def _attention_moved(shape: Shape, training: Training, own: float) -> float:
@@ -177,16 +182,18 @@ def _attention_moved(shape: Shape, training: Training, own: float) -> float:
     return moved + own * 2 * heads * key
 
 
-def _block_casts(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> float:
+def _block_casts(shape: Shape, training: Training, parallel: Parallel, kind: LayerKind) -> float:
     """Return the bytes moved to convert what the products of a feed-forward block read to a narrower format; 0 for
     none.
 
-    Fused kernels of experts convert their second products' operands; shared experts' are not counted. `moe`: the block
-    is one of experts.
+    Fused kernels of experts convert their second products' operands; shared experts' are not counted.
     """
-    own, casts = float(tokens_of(training, parallel)), TRAFFIC.casts(training)
-    if not casts or not moe or shape.experts is None:
-        return own * (shape.hidden + shape.ffn) * casts
+    own = float(tokens_of(training, parallel))
+    if not kind.moe or shape.experts is None:
+        return own * (shape.hidden + shape.ffn) * TRAFFIC.casts(training.format_of("mlp", kind.within))
+    casts = TRAFFIC.casts(training.format_of("experts", kind.within))
+    if not casts:
+        return 0.0
     routed, width = own * shape.experts.per_token, shape.experts.latent or shape.hidden
     if training.fused_experts:
         return routed * width * casts
@@ -357,13 +364,11 @@ def module_seconds(
     `module` is Megatron's name. 0 for a name that is none of its modules.
     """
     own, size, rate = float(tokens_of(training, parallel)), training.precision.number, hardware.memory_rate
-    moe = module not in ("mlp",) and shape.experts is not None
-    block = block_products(shape, training, parallel, moe)
-    wide, converted = (
-        TRAFFIC.activation(shape, training),
-        converted_bytes(shape, training, parallel, LayerKind(moe)) / size,
-    )
-    converted += _block_casts(shape, training, parallel, moe) / size
+    own_kind = kind._replace(moe=module != "mlp" and shape.experts is not None, block=True)
+    block = block_products(shape, training, parallel, own_kind)
+    wide = TRAFFIC.activation(shape, training)
+    converted = converted_bytes(shape, training, parallel, own_kind) + _block_casts(shape, training, parallel, own_kind)
+    converted /= size
     moved, run = 0.0, list[Product]()
     match module:
         case "core_attn":

@@ -2,38 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import NamedTuple
 
-from pipesched.layers.derived.shape import Attention, LayerKind, Parallel, Precision, Shape, Sharding
+from pipesched.layers.derived.mixer import Divided
+from pipesched.layers.derived.operations import predicting
+from pipesched.layers.derived.precision import Precision
+from pipesched.layers.derived.shape import Attention, LayerKind, Parallel, Shape, Sharding, Training
 
 
 class Parameters(NamedTuple):
     """Parameters of a layer: `shared` by all tokens, and those of `experts`, of which a token uses a few.
 
-    `norms` are gains of normalizations and biases of routers, which belong to no matrix product.
+    `norms` are gains of normalizations and biases of routers, which belong to no matrix product. Of the shared ones
+    tensor parallel devices have those of `whole` products all, each for its own tokens. `wide` are those of products in
+    16 bits in a layer whose other weights are in fewer bytes than activations.
     """
 
     shared: int
     experts: int
     norms: int
+    whole: int = 0
+    wide: Parameters | None = None
 
     @property
     def total(self) -> int:
         return self.shared + self.experts + self.norms
 
 
-def attention_matrices(shape: Shape) -> int:
-    """Return the number of parameters of attention's projections: queries, keys, values and output."""
+class Matrix(NamedTuple):
+    """Parameters of the matrix products of a `part` of a layer (`PARTS` of `precision`); `whole` as in `Parameters`."""
+
+    part: str
+    number: int
+    whole: bool = False
+
+
+def attention_matrices(shape: Shape) -> list[Matrix]:
+    """Return the parameters of attention's projections: queries, keys, values and output."""
     h, attention = shape.hidden, shape.attention
     if isinstance(attention, Attention):
         queries = (3 if attention.gated else 2) * attention.heads
-        return h * attention.head_size * (queries + 2 * attention.kv_heads)
+        return [Matrix("attention", h * attention.head_size * (queries + 2 * attention.kv_heads))]
     a, query = attention.heads, attention.key_size + attention.rope_size
-    queries = h * a * query if attention.query_rank is None else attention.query_rank * (h + a * query)
-    keys_and_values = h * (attention.kv_rank + attention.rope_size)
-    keys_and_values += attention.kv_rank * a * (attention.key_size + attention.value_size)
-    return queries + keys_and_values + a * attention.value_size * h
+    down = h * (attention.kv_rank + attention.rope_size + (attention.query_rank or 0))
+    up = (attention.query_rank or h) * a * query
+    up += attention.kv_rank * a * (attention.key_size + attention.value_size)
+    return [Matrix("attention", down, whole=True), Matrix("attention", up + a * attention.value_size * h)]
 
 
 def feed_forward(shape: Shape, ffn: int, width: int | None = None) -> int:
@@ -44,24 +60,64 @@ def feed_forward(shape: Shape, ffn: int, width: int | None = None) -> int:
     return (3 if shape.gated else 2) * (width or shape.hidden) * ffn
 
 
-def layer_parameters(shape: Shape, kind: LayerKind) -> Parameters:
-    """Return the parameters of a layer of this kind."""
-    matrices, norms = 0, kind.parts * shape.hidden
+def layer_matrices(shape: Shape, kind: LayerKind) -> list[Matrix]:
+    """Return the parameters of a layer's matrix products; of a mixer also those of its vectors, divided like them."""
+    found = list[Matrix]()
     if kind.mixes and shape.mixing is not None:
         mixer = shape.mixing.mixer
-        matrices, norms = mixer.matrices + mixer.vectors, norms + mixer.norms
+        for at, one in enumerate(mixer.projections, 1):
+            part = "mixer" if at < len(mixer.projections) else "mixer_output"
+            found.append(Matrix(part, one.inner * one.columns, one.divided is Divided.TOKENS))
+        found.append(Matrix("mixer", mixer.vectors))
     if kind.attends:
-        matrices, norms = matrices + attention_matrices(shape), norms + _attention_norms(shape)
+        found += attention_matrices(shape)
     if not kind.block:
-        return Parameters(matrices, 0, norms)
+        return found
     if not kind.moe:
-        return Parameters(matrices + feed_forward(shape, shape.ffn), 0, norms)
-    experts = shape.experts
+        return [*found, Matrix("mlp", feed_forward(shape, shape.ffn))]
+    experts, h = shape.experts, shape.hidden
     assert experts is not None, "a layer with experts"
-    routed = _routed(shape) * experts.number
-    matrices += shape.hidden * (experts.number + 2 * (experts.latent or 0) + (1 if experts.shared_gate else 0))
-    matrices += experts.shared * feed_forward(shape, experts.ffn)
-    return Parameters(matrices, routed, norms + (experts.number if experts.biased else 0))
+    return [
+        *found,
+        Matrix("router", h * (experts.number + (1 if experts.shared_gate else 0)), whole=True),
+        Matrix("latents", 2 * h * (experts.latent or 0), whole=True),
+        Matrix("experts", _routed(shape) * experts.number),
+        Matrix("shared_experts", experts.shared * feed_forward(shape, experts.ffn)),
+    ]
+
+
+def layer_parameters(shape: Shape, kind: LayerKind) -> Parameters:
+    """Return the parameters of a layer of this kind."""
+    norms = kind.parts * shape.hidden
+    if kind.mixes and shape.mixing is not None:
+        norms += shape.mixing.mixer.norms
+    if kind.attends:
+        norms += _attention_norms(shape)
+    if kind.block and kind.moe and shape.experts is not None and shape.experts.biased:
+        norms += shape.experts.number
+    return _of_matrices(layer_matrices(shape, kind), norms)
+
+
+def _of_matrices(matrices: Iterable[Matrix], norms: int) -> Parameters:
+    """Return the parameters of products, with `norms` besides."""
+    shared = experts = whole = 0
+    for one in matrices:
+        if one.part == "experts":
+            experts += one.number
+        else:
+            shared, whole = shared + one.number, whole + (one.number if one.whole else 0)
+    return Parameters(shared, experts, norms, whole)
+
+
+def with_wide(parameters: Parameters, matrices: Iterable[Matrix], training: Training, within: str) -> Parameters:
+    """Return the parameters with those of products in 16 bits marked, where other weights take fewer bytes.
+
+    `within` is that of the layer's kind.
+    """
+    if training.precision.weight is None:
+        return parameters
+    wide = (one for one in matrices if not training.format_of(one.part, within).narrow)
+    return parameters._replace(wide=_of_matrices(wide, 0))
 
 
 def _attention_norms(shape: Shape) -> int:
@@ -82,10 +138,16 @@ def vocabulary_parameters(shape: Shape) -> int:
     return shape.vocabulary * shape.hidden
 
 
+def mtp_matrices(shape: Shape) -> list[Matrix]:
+    """Return the parameters of the products of a multi-token prediction layer: a layer's, and a projection of two
+    states to one."""
+    return [*layer_matrices(shape, predicting(shape)), Matrix("mtp", 2 * shape.hidden**2)]
+
+
 def mtp_parameters(shape: Shape) -> Parameters:
     """Return the parameters of a multi-token prediction layer: a layer, a projection of two states to one, three
     norms."""
-    layer = layer_parameters(shape, LayerKind(shape.experts is not None))
+    layer = layer_parameters(shape, predicting(shape))
     return layer._replace(shared=layer.shared + 2 * shape.hidden**2, norms=layer.norms + 3 * shape.hidden)
 
 
@@ -111,17 +173,15 @@ def state_bytes(parameters: Parameters, parallel: Parallel, precision: Precision
     Of a frozen layer it is weights only. Tensors that are sharded are divided among the devices that have the same
     parameters. Every device of a tensor parallel group has all norms.
     """
-    sharing = parallel.sharding
-    parts = (
-        (precision.weight_bytes, (Sharding.PARAMETERS,)),
-        (precision.gradient, (Sharding.PARAMETERS, Sharding.GRADIENTS)),
-        (precision.optimizer, (Sharding.PARAMETERS, Sharding.GRADIENTS, Sharding.OPTIMIZER)),
-    )[: 1 if frozen else None]
-    return sum(
-        (own * Fraction(size, same if sharing in shared else 1)
-         for own, same in _on_a_device(parameters, parallel) for size, shared in parts),
-        Fraction(0),
-    )  # fmt: skip
+    sharing, total = parallel.sharding, Fraction(0)
+    for own in _on_a_device(parameters, parallel, precision):
+        parts = (
+            (own.weights, (Sharding.PARAMETERS,)),
+            (own.number * precision.gradient, (Sharding.PARAMETERS, Sharding.GRADIENTS)),
+            (own.number * precision.optimizer, (Sharding.PARAMETERS, Sharding.GRADIENTS, Sharding.OPTIMIZER)),
+        )[: 1 if frozen else None]
+        total += sum((size / (own.same if sharing in shared else 1) for size, shared in parts), Fraction(0))
+    return total
 
 
 def gathered_bytes(parameters: Parameters, parallel: Parallel, precision: Precision) -> Fraction:
@@ -131,8 +191,8 @@ def gathered_bytes(parameters: Parameters, parallel: Parallel, precision: Precis
     """
     if parallel.sharding is not Sharding.PARAMETERS:
         return Fraction(0)
-    each = 2 * precision.weight_bytes + precision.number
-    return sum((own for own, _ in _on_a_device(parameters, parallel)), Fraction(0)) * each
+    every = _on_a_device(parameters, parallel, precision)
+    return sum((2 * own.weights + own.number * precision.number for own in every), Fraction(0))
 
 
 class Exchanged(NamedTuple):
@@ -159,35 +219,54 @@ def exchanged_bytes(
     parameters, every micro-batch also gathers weights twice. If the layer is `frozen`, it has no gradients, and weights
     are only gathered.
     """
-    number, gradient, weight = precision.number, precision.gradient, precision.weight_bytes
-    once = sum(
-        (own * Fraction(same - 1, same) for own, same in _on_a_device(parameters, parallel)),
-        Fraction(0),
-    )
-    reduced = Fraction(0) if frozen else once * min(number, gradient)
+    every = _on_a_device(parameters, parallel, precision)
+    once = sum((own.number * own.others for own in every), Fraction(0))
+    weights = sum((own.weights * own.others for own in every), Fraction(0))
+    reduced = Fraction(0) if frozen else once * min(precision.number, precision.gradient)
     if parallel.sharding is Sharding.PARAMETERS:
-        return Exchanged(Fraction(0), Fraction(0), once * weight, once * weight + reduced)
+        return Exchanged(Fraction(0), Fraction(0), weights, weights + reduced)
     if frozen:
         return Exchanged(Fraction(0), Fraction(0))
     if parallel.sharding is Sharding.GRADIENTS:
-        return Exchanged(Fraction(0), once * weight, backward=reduced)
-    return Exchanged(once * gradient, once * (weight if parallel.sharded_optimizer else gradient))
+        return Exchanged(Fraction(0), weights, backward=reduced)
+    gradients = once * precision.gradient
+    return Exchanged(gradients, weights if parallel.sharded_optimizer else gradients)
 
 
 def stepped_bytes(parameters: Parameters, parallel: Parallel, precision: Precision) -> Fraction:
     """Return the bytes moved by the optimizer step on a device: gradient read, state read and written, weight
     written."""
-    gradient, optimizer = precision.gradient, precision.optimizer
-    return sum(
-        (own * Fraction(gradient + 2 * optimizer + precision.weight_bytes, same if parallel.sharded_optimizer else 1)
-         + 2 * gradient * own  # set to zero, and read for the norm
-         for own, same in _on_a_device(parameters, parallel)),
-        Fraction(0),
+    gradient, optimizer, total = precision.gradient, precision.optimizer, Fraction(0)
+    for own in _on_a_device(parameters, parallel, precision):
+        moved = own.number * (gradient + 2 * optimizer) + own.weights
+        # Gradients are also set to zero, and read for the norm.
+        total += moved / (own.same if parallel.sharded_optimizer else 1) + 2 * gradient * own.number
+    return total
+
+
+class _OnDevice(NamedTuple):
+    """Parameters that a device has, their bytes as weights, and the number of devices that have the same ones."""
+
+    number: Fraction
+    weights: Fraction
+    same: int
+
+    @property
+    def others(self) -> Fraction:
+        """The share of the parameters that other devices have, where all of these share them."""
+        return Fraction(self.same - 1, self.same)
+
+
+def _on_a_device(parameters: Parameters, parallel: Parallel, precision: Precision) -> tuple[_OnDevice, _OnDevice]:
+    """Return the parameters for all tokens, and those of experts, that a device has."""
+    wide = parameters.wide or Parameters(0, 0, 0)
+
+    def on_device(count: Callable[[Parameters], Fraction], same: int) -> _OnDevice:
+        number, more = count(parameters), precision.number - precision.weight_bytes
+        return _OnDevice(number, number * precision.weight_bytes + count(wide) * more, same)
+
+    return (
+        on_device(lambda one: Fraction(one.shared - one.whole, parallel.tensor) + one.whole + one.norms,
+                  parallel.data * parallel.context),
+        on_device(lambda one: Fraction(one.experts, parallel.expert), parallel.devices // parallel.expert),
     )  # fmt: skip
-
-
-def _on_a_device(parameters: Parameters, parallel: Parallel) -> tuple[tuple[Fraction, int], tuple[Fraction, int]]:
-    """Return (number, devices with the same ones) of the parameters for all tokens, and of those of experts."""
-    dense = Fraction(parameters.shared, parallel.tensor) + parameters.norms
-    experts = Fraction(parameters.experts, parallel.expert)
-    return (dense, parallel.data * parallel.context), (experts, parallel.devices // parallel.expert)

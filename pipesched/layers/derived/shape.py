@@ -10,6 +10,7 @@ from math import prod
 from typing import NamedTuple
 
 from pipesched.layers.derived.mixer import Mixing
+from pipesched.layers.derived.precision import ALL_ALIKE, ENDS, PRECISIONS, Format, Formats, Precision
 
 
 @dataclass(frozen=True)
@@ -69,14 +70,16 @@ class Window:
         return Fraction(chunks * near * near + last * last, sequence)
 
 
-# Ends the names of layers whose attention is to near tokens alone, and of those with a mixer in place of attention.
-_WINDOWED, _MIXED = "-window", "-linear"
+# Ends the names of layers whose attention is to near tokens alone, of those with a mixer in place of attention, and of
+# those at both ends of a model whose products are in 16 bits.
+_WINDOWED, _MIXED, _KEPT = "-window", "-linear", "-bf16"
 
 
 class LayerKind(NamedTuple):
     """A kind of layers: `moe`, with experts; `windowed`, its attention is to near tokens alone.
 
     `attends`: it has attention; `mixes`: it has the model's mixer; `block`: it has experts or a feed-forward block.
+    `within` says where formats of products are others: `ENDS` or `MTP` of `precision`, or empty.
     """
 
     moe: bool
@@ -84,6 +87,7 @@ class LayerKind(NamedTuple):
     attends: bool = True
     mixes: bool = False
     block: bool = True
+    within: str = ""
 
     @property
     def parts(self) -> int:
@@ -192,8 +196,8 @@ class Shape:
     def name_of(self, kind: LayerKind) -> str:
         """Return the name that layers of a kind have in a plan.
 
-        It is layer, or dense and moe, with `-window` where attention is to near tokens, `-linear` where a mixer takes
-        its place; with a pattern what the layer is.
+        It is layer, or dense and moe, with `-linear` where a mixer takes attention's place, and with a pattern what the
+        layer is; with `-bf16` where products of both ends stay in 16 bits, `-window` where attention is to near tokens.
         """
         if self.pattern:
             attention = "mla" if isinstance(self.attention, LatentAttention) else "attention"
@@ -201,8 +205,9 @@ class Shape:
             name = LETTERS[next(one for one in self.pattern if one in "MG")] if kind.mixes else name
         else:
             name = "moe" if kind.moe else "dense" if self.experts else "layer"
-            name += _MIXED if kind.mixes and not kind.attends else ""
-        return f"{name}{_WINDOWED}" if kind.windowed else name
+        mixed = kind.mixes and not kind.attends and not self.pattern
+        suffixes = ((kind.within == ENDS, _KEPT), (mixed, _MIXED), (kind.windowed, _WINDOWED))
+        return name + "".join(suffix for has, suffix in suffixes if has)
 
     def reach(self, sequence: int, windowed: bool = False) -> Fraction:
         """Return twice the mean number of keys that a token of a sequence attends to in layers of this kind.
@@ -212,45 +217,6 @@ class Shape:
         if not windowed or self.window is None:
             return Fraction(sequence)
         return self.window.reach(sequence)
-
-
-class Precision(NamedTuple):
-    """Bytes of a weight or activation, of a gradient, of the optimizer's state, and of a product's operand when
-    exchanged.
-
-    `narrow`: products run at the device's rate for formats below 16 bits. `weight`: bytes of a weight of layers that
-    keep it in another format than activations (Megatron's --fp8-param-gather), `activation_input`: of a number of the
-    activation function's input that is kept for the backward in another format (activation_func_fp8_input_store of
-    Megatron's TransformerConfig); None for the same.
-    """
-
-    number: int
-    gradient: int
-    optimizer: int
-    operand: Fraction
-    narrow: bool = False
-    weight: int | None = None
-    activation_input: int | None = None
-
-    @property
-    def weight_bytes(self) -> int:
-        return self.number if self.weight is None else self.weight
-
-    @property
-    def activation_input_bytes(self) -> int:
-        return self.number if self.activation_input is None else self.activation_input
-
-
-# Adam: a 32-bit weight and two moments. Formats below 16 bits keep 16-bit weights and cast what products read: FP8 in
-# a byte, MXFP8 with a scale byte for 32 numbers, NVFP4 in half a byte with one for 16 (OCP MX 1.0; arXiv 2509.25149).
-PRECISIONS = {
-    "bf16": Precision(2, 4, 4 + 8, Fraction(2)),
-    "fp16": Precision(2, 4, 4 + 8, Fraction(2)),
-    "fp32": Precision(4, 4, 8, Fraction(4)),
-    "fp8": Precision(2, 4, 4 + 8, Fraction(1), True),
-    "mxfp8": Precision(2, 4, 4 + 8, Fraction(33, 32), True),
-    "nvfp4": Precision(2, 4, 4 + 8, Fraction(9, 16), True),
-}
 
 
 class Loss(StrEnum):
@@ -281,6 +247,8 @@ class Lora(NamedTuple):
 class Training:
     """Settings of training that decide times and memory. `microbatch_size` counts sequences of `sequence` tokens.
 
+    `precision` is what numbers take, `formats` are the formats of products that differ from its own.
+
     `flash`: attention scores are never stored (arXiv 2205.14135). `weight_split`: W may run later than B. `modes` are
     the recomputation modes that a plan may choose; None for the usual ones. `fused_norms`: a normalization is one
     kernel; else several in 32 bits, as in eager PyTorch. `fused_activation`: a gated activation function and its
@@ -308,6 +276,11 @@ class Training:
     loss: Loss = Loss.PARALLEL
     frozen: frozenset[str] = frozenset()
     lora: Lora | None = None
+    formats: Formats = ALL_ALIKE
+
+    def format_of(self, part: str, within: str = "") -> Format:
+        """Return the format of the products of a part, by its name in `PARTS`; `within` is that of a `LayerKind`."""
+        return self.formats.of(part, self.precision.format, within)
 
     def precision_of(self, name: str) -> Precision:
         """Return the precision of a layer of this name.
@@ -326,8 +299,8 @@ class Training:
 
 
 def kind_name(name: str) -> str:
-    """Return the name of a layer whatever its attention: `moe` of `moe-window` and of `moe-linear`."""
-    return name.removesuffix(_WINDOWED).removesuffix(_MIXED)
+    """Return the name of a layer whatever its attention and formats: `moe` of `moe-bf16-window` and of `moe-linear`."""
+    return name.removesuffix(_WINDOWED).removesuffix(_MIXED).removesuffix(_KEPT)
 
 
 class Sharding(StrEnum):
@@ -377,11 +350,11 @@ class Parallel:
 class Hardware:
     """Rates of one device, in operations, bytes and seconds. Work whose rate is None or 0 is not counted.
 
-    `flops` is the rate of large products, `narrow_flops` that in formats below 16 bits, `attention_flops` that of
-    attention, `scan_flops` that of the scans of mixers. `multiprocessors` run tiles of products in waves. `memory` is
-    in bytes, `memory_rate` in bytes a second. `dense_launch` and `moe_launch` are the least seconds of a layer's
-    forward, the time to launch its kernels, of which a backward has twice as many; `moe_wait` are the seconds that each
-    pass of a layer with experts waits for its host.
+    `flops` is the rate of large products, `flops_8bit` and `flops_4bit` those in formats of fewer bits (None: that of
+    all others), `attention_flops` that of attention, `scan_flops` that of the scans of mixers. `multiprocessors` run
+    tiles of products in waves. `memory` is in bytes, `memory_rate` in bytes a second. `dense_launch` and `moe_launch`
+    are the least seconds of a layer's forward, the time to launch its kernels, of which a backward has twice as many;
+    `moe_wait` are the seconds that each pass of a layer with experts waits for its host.
 
     Bytes a second that a device sends: `pipeline` to the next stage; `tensor`, `data` and `context` in collectives;
     `expert` to experts of other nodes (all other devices if `node`, the devices of a node, is None), and
@@ -398,7 +371,8 @@ class Hardware:
     hidden: float = 0
     data: float | None = None
     context: float | None = None
-    narrow_flops: float | None = None
+    flops_8bit: float | None = None
+    flops_4bit: float | None = None
     attention_flops: float | None = None
     multiprocessors: int = 0
     memory_rate: float | None = None
@@ -410,3 +384,7 @@ class Hardware:
     once_a_node: bool = False
     data_hidden: float = 0
     scan_flops: float | None = None
+
+    def product_rate(self, format: Format) -> float:
+        """Return the operations a second of large products in a format."""
+        return {8: self.flops_8bit, 4: self.flops_4bit}.get(format.bits) or self.flops

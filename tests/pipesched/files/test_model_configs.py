@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -167,12 +168,74 @@ def test_the_pattern_of_a_transformer_is_read() -> None:
 def test_what_is_not_counted_is_said() -> None:
     given = PLAIN | {"num_layers": "4", "--no-effect": "1"}
     assert from_megatron(given | {"moe_router_dtype": "fp32", "lr": "1", "spec": "local"}, "args.sh").notes == ()
-    more = {"window_size": "(128,0)", "fp8_format": "hybrid", "experimental_attention_variant": "dsa",
+    more = {"window_size": "(128,0)", "use_torch_fsdp2": True, "experimental_attention_variant": "dsa",
             "moe_new_kind": "3", "engram_layers": 2, "mtp_hsm": False, "gtp_weight_remat_size": 1}  # fmt: skip
     assert [note.partition(":")[0] for note in from_megatron(given | more, "args.sh").notes] == [
         "sparse attention is counted as over the whole sequence, without its indexer",
-        "fp8_format", "moe_new_kind", "engram_layers",
+        "use_torch_fsdp2", "moe_new_kind", "engram_layers",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("more", "keys"),
+    [
+        ({"fp8_format": "hybrid"}, {"dtype": "fp8"}),
+        ({"fp8": "e4m3", "fp8_recipe": "mxfp8"}, {"dtype": "mxfp8"}),
+        ({"fp8": None, "fp4": "e2m1"}, {"dtype": "nvfp4"}),
+        ({"fp8": "hybrid", "num_layers_at_end_in_bf16": 2}, {"dtype": "fp8"}),
+        ({"fp8": "hybrid", "first_last_layers_bf16": True, "num_layers_at_end_in_bf16": "0"},
+         {"dtype": "fp8", "precision": {"first_layers": 1}}),
+        ({"fp4_format": "e2m1", "first_last_layers_bf16": True, "num_layers_at_start_in_bf16": 0,
+          "num_layers_at_end_in_bf16": 2}, {"dtype": "nvfp4", "precision": {"last_layers": 2}}),
+        ({"fp8": "e4m3", "fp8_recipe": "mxfp8", "fp8_output_proj": True, "mtp_num_layers": 1,
+          "keep_mtp_spec_in_bf16": True}, {"dtype": "mxfp8", "precision": {"head": "mxfp8", "mtp": "bf16"}}),
+        ({"first_last_layers_bf16": True}, {}),
+    ],
+)  # fmt: skip
+def test_formats_of_megatron(more: dict[str, Any], keys: dict[str, Any]) -> None:
+    config = from_megatron(PLAIN | {"num_layers": "4"} | more, "args.sh")
+    assert {key: config.model[key] for key in ("dtype", "precision") if key in config.model} == keys
+    assert config.notes == ()
+
+
+def test_layers_in_16_bits_of_a_pattern_of_pairs_are_pairs() -> None:
+    """Megatron counts attention and block as a layer each."""
+    kept = {"fp8": "hybrid", "first_last_layers_bf16": True, "num_layers_at_end_in_bf16": 2}
+    config = from_megatron(PLAIN | kept | {"hybrid_layer_pattern": "*-*-*-"}, "args.sh")
+    assert config.model["precision"] == {"last_layers": 1}
+    with_file = from_megatron(PLAIN | kept | {"num_layers": 4, "te_precision_config_file": "te.cfg"}, "args.sh")
+    assert with_file.notes == (
+        "te_precision_config_file: formats of single products are in that file: say them in model.precision",
+    )
+
+
+def test_a_plan_has_the_formats_of_its_configuration_and_their_rates() -> None:
+    config = from_megatron(PLAIN | {"num_layers": 4, "fp4": "e2m1", "first_last_layers_bf16": True}, "args.sh")
+
+    def plan(device: str = "b200-180gb", **training: Any) -> dict[str, Any]:
+        return plan_document(config, Wanted(2, 4, device, DEVICES[device], training=training))
+
+    found = plan()
+    ends = {"first_layers": 1, "last_layers": 1}
+    assert (found["model"]["dtype"], found["model"]["precision"]) == ("nvfp4", ends)
+    assert "product_tflops_8bit" not in found["hardware"]
+    peak = DEVICES["b200-180gb"]
+    share = peak.narrow_products
+    assert found["hardware"]["product_tflops"] == pytest.approx(9000 * share, rel=1e-3)
+    some = plan(precision={"mlp": "mxfp8"})
+    assert some["model"]["precision"] == {"mlp": "mxfp8"} and some["model"]["dtype"] == "nvfp4"
+    assert some["hardware"]["product_tflops_8bit"] == pytest.approx(4500 * share, rel=1e-3)
+    # With another format than the configuration's what it keeps does not hold.
+    assert "precision" not in plan(dtype="bf16")["model"]
+    four = plan(dtype="mxfp8", precision={"mlp": "nvfp4"})["hardware"]
+    assert four["product_tflops_4bit"] == pytest.approx(9000 * share, rel=1e-3)
+    for training, line in (
+        ({}, "dtype: found nvfp4, of which h100-80gb has no products; allowed: bf16, fp16, fp32, fp8, mxfp8"),
+        ({"dtype": "fp8", "precision": {"mlp": "nvfp4"}},
+         "precision.mlp: found nvfp4, of which h100-80gb has no products; allowed: bf16, fp16, fp32, fp8, mxfp8"),
+    ):  # fmt: skip
+        with pytest.raises(BadInput, match=re.escape(line)):
+            plan("h100-80gb", **training)
 
 
 def test_words_of_an_array_and_keys_with_dashes_are_read() -> None:

@@ -38,8 +38,8 @@ from pipesched.layers.derived.parameters import (
     state_bytes,
     total_parameters,
 )
+from pipesched.layers.derived.precision import PRECISIONS
 from pipesched.layers.derived.shape import (
-    PRECISIONS,
     Attention,
     Experts,
     Hardware,
@@ -106,7 +106,8 @@ def test_state_is_18_bytes_a_parameter() -> None:
     assert state_bytes(dense, Parallel(data=4, sharding=Sharding.NONE), BF16) == 18 * dense.total
     spread = Parallel(tensor=2, data=32, expert=16)
     held = one.experts * Fraction(1, 16) * (6 + Fraction(12, 64 // 16))
-    assert state_bytes(one, spread, BF16) == held + (Fraction(one.shared, 2) + one.norms) * (6 + Fraction(12, 32))
+    dense_held = Fraction(one.shared - one.whole, 2) + one.whole + one.norms
+    assert state_bytes(one, spread, BF16) == held + dense_held * (6 + Fraction(12, 32))
     assert state_bytes(dense, Parallel(), PRECISIONS["fp32"]) == 16 * dense.total
 
 
@@ -199,9 +200,9 @@ def test_experts_tokens_are_converted_by_kernels_of_their_own_unless_their_produ
 
     inside, numbers = 8 * 1536, 4096 * 8 * (4096 + 1536)
     assert moved("bf16", False) - moved("bf16", True) == 4096 * 3 * inside * 2
-    # Of attention's inputs and results two casts each way, of the router's input one.
-    assert moved("mxfp8", False) - moved("bf16", False) == numbers * 20 + 4096 * 2 * 4096 * 4
-    assert moved("mxfp8", True) - moved("bf16", True) == 4096 * (1 + 8) * 4096 * 4 + 4096 * 4096 * 4
+    # Of what attention's products read one; the router reads its own in 16 bits.
+    assert moved("mxfp8", False) - moved("bf16", False) == numbers * 20 + 4096 * 4096 * 4
+    assert moved("mxfp8", True) - moved("bf16", True) == 4096 * (1 + 8) * 4096 * 4
 
 
 def test_layers_with_experts_wait_for_their_host() -> None:
@@ -458,10 +459,10 @@ def test_parts_that_the_experts_of_a_token_are_in_are_those_of_random_choices() 
 
 def test_tiles_and_waves() -> None:
     """One tile more than a wave takes two waves; without multiprocessors all sizes run at one rate."""
-    training, rates = Training(4096), Hardware(1e14, Fraction(0), 1e10, multiprocessors=100)
+    rates = Hardware(1e14, Fraction(0), 1e10, multiprocessors=100)
 
     def seconds(rows: int, columns: int, hardware: Hardware = rates) -> float:
-        return product_seconds(Product(Fraction(rows), Fraction(columns), Fraction(4096)), training, hardware, 2)
+        return product_seconds(Product(Fraction(rows), Fraction(columns), Fraction(4096)), hardware, 2)
 
     full = 2 * 1280 * 2560 * 4096 / 1e14
     assert seconds(1280, 2560) == pytest.approx(full)
@@ -504,7 +505,7 @@ def test_what_is_kept_without_sequence_parallelism() -> None:
 
 
 def test_narrow_products_take_less_time_and_memory() -> None:
-    parallel, slow = Parallel(data=64, expert=64), replace(RATES, narrow_flops=None)
+    parallel, slow = Parallel(data=64, expert=64), replace(RATES, flops_8bit=None, flops_4bit=None)
 
     def layer(dtype: str, rates: Hardware) -> Any:
         layers = derive(DEEPSEEK_V3, Training(4096, precision=PRECISIONS[dtype]), parallel, rates).layers
@@ -518,7 +519,7 @@ def test_narrow_products_take_less_time_and_memory() -> None:
 
 RATES = Hardware(
     5e14, Fraction(80 * 2**30), 4e10, expert=3e10, node=8, expert_in_node=3e11, once_a_node=True, data=4e10,
-    narrow_flops=9e14, attention_flops=4e14, multiprocessors=132, memory_rate=3e12, moe_launch=1e-3, data_hidden=1,
+    flops_8bit=9e14, flops_4bit=9e14, attention_flops=4e14, multiprocessors=132, memory_rate=3e12, moe_launch=1e-3, data_hidden=1,
 )  # fmt: skip
 
 

@@ -219,6 +219,7 @@ def test_latent_attention_of_a_pattern_has_its_name() -> None:
         ({"pattern": "*-*-*-"}, "found a mixer and no M or G"),
         ({"pattern": "M-M-ME"}, "model.pattern: found E without experts"),
         ({"pattern": "M-M-M*", "ffn": None}, "model.ffn: missing"),
+        ({"pattern": "MMM*MM"}, "model.ffn: found with a pattern without -; allowed: without, or with - or mtp_layers"),
         ({"pattern": "M-M-M*", "dense_layers": 6}, "model.dense_layers: found with pattern"),
         (
             {"pattern": "M-M-M*", "mixer": DOCUMENT["model"]["mixer"] | {"attention_layers": 3}},
@@ -262,7 +263,8 @@ def test_working_space_is_that_of_a_pattern_s_blocks() -> None:
 
     def space(pattern: str, ffn: int = 2**18) -> Fraction:
         own = model()["model"] | {"pattern": pattern, "recompute": [], "ffn": ffn, "experts": experts}
-        own = own if "E" in pattern else {key: value for key, value in own.items() if key != "experts"}
+        unused = [key for letter, key in (("E", "experts"), ("-", "ffn")) if letter not in pattern]
+        own = {key: value for key, value in own.items() if key not in unused}
         return plan_problem_from(DOCUMENT | {"model": own}).cluster.capacity[0]
 
     assert space("M-M*M-", 512) - space("M-M*M-") == pytest.approx(

@@ -8,8 +8,8 @@ from fractions import Fraction
 import pytest
 
 from pipesched.layers.derived.kernels import module_seconds
+from pipesched.layers.derived.precision import PRECISIONS
 from pipesched.layers.derived.shape import (
-    PRECISIONS,
     Attention,
     Experts,
     Hardware,

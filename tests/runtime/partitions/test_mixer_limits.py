@@ -60,9 +60,11 @@ def _cases() -> dict[str, tuple[dict[str, Any], dict[str, str]]]:
             pattern = f"{letter or 'M'}-*E*E*E"
             builds = {"megatron": f"{pattern[:4]}|{pattern[4:]}"} if letter else {}
             cases[f"{kind} pattern"] = {"mixer": mixer(kind), "pattern": pattern, "experts": EXPERTS}, builds
-    pattern = {"pattern": "*E*E*E*E", "experts": EXPERTS}
+    pattern = {"pattern": "*E*E*E*E", "experts": EXPERTS, "ffn": None}
     cases["pattern"] = pattern, {"megatron": "*E*E|*E*E"}
-    cases["pattern of window"] = pattern | {"attention": {"heads": 8, "window": 128}}, {}
+    cases["pattern of window"] = pattern | {"attention": {"heads": 8, "window": 128}}, {"megatron": "*E*E|*E*E"}
+    kept = {"dtype": "fp8", "precision": {"last_layers": 3}}
+    cases["pattern with layers in 16 bits"] = pattern | kept, {"megatron": "*E*E|*E*E"}
     cases["pattern of experts"] = pattern | {"pattern": "E" * 8}, {}
     return cases
 
@@ -87,9 +89,7 @@ def test_a_hybrid_model_is_built_by_the_settings_or_refused_at_once(case: str, f
     model, builds = CASES[case]
     plan = plan_problem_from(document(model))
     one = _staged(plan, form)
-    named = (
-        NAMES[case.split(maxsplit=1)[0]] if "mixer" in model else "hybrid model|one part alone|experts alone|-window"
-    )
+    named = NAMES[case.split(maxsplit=1)[0]] if "mixer" in model else "hybrid model|one part alone|experts alone"
     if form.name in ANY_MODEL:
         assert any("the model is the job's own" in note and re.search(named, note) for note in notes_on(form, plan))
         return
