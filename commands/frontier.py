@@ -127,8 +127,8 @@ def _print(found: Frontier, asked: int) -> None:
         print(f"the time was up after {asked - found.untried} of {asked} points; a longer --time-limit brings more")
     if found.not_needed:
         print(
-            f"solved at {asked - found.not_needed} of at most {asked} capacities: between these the best value is "
-            f"constant, or nearly so (within {plain(100 * FLAT)} % of its range)"
+            f"solved at {asked - found.not_needed} of at most {asked} capacities: between these the best value found "
+            f"is constant, or nearly so (within {plain(100 * FLAT)} % of its range)"
         )
     for text in found.notes:
         print(f"note: {text}")
@@ -158,10 +158,10 @@ def _findings(found: Frontier) -> list[str]:
     first, last = points[0], points[-1]
     lines = [f"no schedule fits with less than {say(found.least)}"] if found.least else []
     ample = [point for point in points if point.value is not None and point.value == last.value]
-    if ample and last.value is not None:
+    if ample and last.value is not None and found.lower_bound is not None:
         with_ = "with any memory" if found.within is None else f"with up to {say(found.within[1])}"
-        proved = f"none is faster {with_}" if last.value == last.lower_bound else (
-            f"{with_} none is below {with_unit(last.lower_bound, problem.time_unit)}"
+        proved = f"none is faster {with_}" if last.value == found.lower_bound else (
+            f"{with_} none is below {with_unit(found.lower_bound, problem.time_unit)}"
         )  # fmt: skip
         fastest = with_unit(last.value, problem.time_unit)
         lines.append(f"the fastest found, {fastest}, takes {say(ample[0].level)}; {proved}")

@@ -96,10 +96,21 @@ class ParetoFront:
         at = sorted(level for level in {*self._analytic, *self._proved} if least <= level < top)
         return [(level, self.bound(level).value_ticks * self.problem.tick) for level in [*at, top]]
 
-    def steps(self, bounds: Sequence[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fraction]]:
-        """Return (level, bound) pairs as corners of a step function: each bound is valid up to the next level."""
+    def steps(self, bounds: Sequence[tuple[Fraction, Fraction]], greatest: Fraction) -> list[tuple[Fraction, Fraction]]:
+        """Return (level, bound) pairs as corners of a step function: each bound is valid up to the next level.
+
+        The last is valid up to the `greatest` level: schedules that use more memory than the fastest one found may be
+        faster, where that is not proved to be the best.
+        """
+        if not bounds:
+            return []
         ends = [(self.levels.above(level) or level, bound) for level, bound in bounds[:-1]]
-        return [*bounds[:1], *ends, *bounds[-1:]]
+        top, least = bounds[-1]
+        everywhere = self.bound(greatest).value_ticks * self.problem.tick
+        if everywhere == least:
+            return [bounds[0], *ends, (top, least)]
+        end = self.levels.above(top) or top
+        return [bounds[0], *ends, (end, least), (end, everywhere)]
 
     def _is_step(self, known: _Known) -> bool:
         """True if no other schedule found is at least as good in time and memory and better in one of them."""

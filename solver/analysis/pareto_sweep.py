@@ -255,7 +255,7 @@ class _Sweep:
             least=self.levels.least(),
             points=tuple(self._shown()),
             bounds=tuple(bounds),
-            steps=tuple(self.front.steps(bounds)),
+            steps=tuple(self.front.steps(bounds, self.high)),
             candidates=self.candidates,
             own=self.own,
             within=self.within,

@@ -53,10 +53,10 @@ class Frontier(Tabular):
 
     All numbers are in the file's units. `bounds` are (level, time) at further levels: no schedule that fits the level
     is faster. `steps` are the same bounds as a step function: each with the level up to which it holds, the first
-    beginning at the least level, the last valid for any memory. `least` is the level that every schedule needs.
-    `untried` is the number of requested points for which there was no time, `not_needed` the number that would have
-    shown nothing new. `within` is the range of levels asked for, `own` the file's own level, None without a limit.
-    `candidates` are the published schedules. `interrupted`: the user stopped the search.
+    beginning at the least level, the last valid for any memory, or up to the range asked for. `least` is the level that
+    every schedule needs. `untried` is the number of requested points for which there was no time, `not_needed` the
+    number that would have shown nothing new. `within` is the range of levels asked for, `own` the file's own level,
+    None without a limit. `candidates` are the published schedules. `interrupted`: the user stopped the search.
     """
 
     scale: MemoryScale
@@ -84,6 +84,11 @@ class Frontier(Tabular):
             for one in self.candidates
             if one.metrics is not None and one.timeline is not None
         )
+
+    @property
+    def lower_bound(self) -> Fraction | None:
+        """The bound of schedules with any memory, or up to the range asked for; None without a point."""
+        return self.steps[-1][1] if self.steps else None
 
     def summary(self) -> str:
         """Return the name, and the range of memory, as a line."""
@@ -118,6 +123,7 @@ class Frontier(Tabular):
             "by_share": scale.by_share,
             "least_memory": float(self.least),
             "memory_in_file": None if self.own is None else float(self.own),
+            "lower_bound": None if self.lower_bound is None else float(self.lower_bound),
             "points": [self._point(point) | {"certificate": point.certificate.document()} for point in self.points],
             "bounds": [{"memory": float(level), "lower_bound": float(bound)} for level, bound in self.bounds],
             "schedules": [

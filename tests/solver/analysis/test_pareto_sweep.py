@@ -25,6 +25,9 @@ from plots.frontier import Known, Spot, draw_frontier, render_frontier
 from solver.analysis import pareto_front, pareto_sweep
 from solver.analysis.memory_levels import MemoryLevels
 from solver.analysis.pareto_sweep import frontier
+from solver.analysis.time_budget import Budget
+from solver.construction.list_scheduling import sequential
+from solver.construction.timing import best_times
 from solver.limits import Limits
 from tests.support.counted import counted
 from tests.support.exhaustive.optimum import least_value
@@ -62,6 +65,28 @@ def test_every_point_and_every_bound_holds_against_brute_force(seed: int) -> Non
         assert truth is None or bound <= truth
     values = [point.value for point in found.points if point.value is not None]
     assert values == sorted(values, reverse=True)
+
+
+def test_the_bound_of_any_memory_holds_where_the_search_of_ample_memory_found_little(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The schedule found, one micro-batch after the other, needs least memory; bounds at that level are above others."""
+    one = problem(2, 2, times={"forward": 2, "backward": 3, "weight": 1, "transfer": 1}, memory={"capacity": 2})
+    in_turn = best_times(one, sequential(one))
+    ask = Budget.ask
+
+    def little(self: Budget, asked: Problem, target: Any = None) -> Any:
+        found = ask(self, asked, target)
+        return replace(found, timeline=in_turn, candidates=())
+
+    monkeypatch.setattr(Budget, "ask", little)
+    found = frontier(one, 3, SURE)
+    optimum = least_value(one.with_room((None, None)), one.objective)
+    assert optimum is not None and found.points[-1].lower_bound > optimum
+    assert found.lower_bound is not None and found.lower_bound <= optimum
+    document = found.document()
+    assert document["lower_bound"] == float(found.lower_bound)
+    assert render_frontier(found, "svg")
 
 
 def test_capacities_that_differ_are_swept_as_shares() -> None:
@@ -155,7 +180,7 @@ def test_frontier_json_and_picture(small: str, tmp_path: Path, capsys: pytest.Ca
     assert main(["frontier", small, "--json", "-o", str(picture), *QUICK]) == 0
     document = json.loads(capsys.readouterr().out)
     assert set(document) == {
-        "name", "objective", "by_share", "least_memory", "memory_in_file", "points", "bounds", "schedules",
+        "name", "objective", "by_share", "least_memory", "memory_in_file", "lower_bound", "points", "bounds", "schedules",
         "not_tried", "not_needed", "interrupted", "files",
     }  # fmt: skip
     assert document["memory_in_file"] == 2.0
