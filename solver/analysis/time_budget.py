@@ -12,9 +12,11 @@ from pipesched.deadline import Deadline, within
 from pipesched.errors import defect_note
 from pipesched.event_when import event_when
 from pipesched.problem.attainable_spans import Value
+from pipesched.problem.chains.microbatch_chains import unequal_microbatches
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
 from pipesched.results.solution import Solution, Status
+from pipesched.schedule.chain_timelines import timeline_back
 from pipesched.schedule.rescale import value_of
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.validator import validate
@@ -113,7 +115,10 @@ def _stopping_after(seconds: float, parent: Event) -> AbstractContextManager[Eve
 
 def with_list_schedule(solution: Solution, limits: Limits, stop: Event) -> Solution:
     """Return the solution with the best list schedule in place of its own schedule, if that is better and valid."""
-    best = _best_list_schedule(solution.problem, limits, stop)
+    chains = unequal_microbatches(solution.problem)
+    best = _best_list_schedule(solution.problem if chains is None else chains.problem, limits, stop)
+    if chains is not None and best is not None:
+        best = timeline_back(chains, best)
     return solution if best is None else _better(solution, best)
 
 
@@ -124,9 +129,10 @@ def _best_list_schedule(problem: Problem, limits: Limits, stop: Event) -> Timeli
     until = time.monotonic() + _PARAMS.lists_share * limits.seconds
     for schedule in listed(problem):
         timeline = best_times(problem, schedule)
-        if best is None or value_of(problem, timeline) < value_of(problem, best):
+        better = best is None or value_of(problem, timeline) < value_of(problem, best)
+        if better and not validate(timeline):
             best = timeline
-        enough = limits.target is not None and value_of(problem, best) <= limits.target
+        enough = limits.target is not None and best is not None and value_of(problem, best) <= limits.target
         if stop.is_set() or time.monotonic() > until or enough:
             break
     return best

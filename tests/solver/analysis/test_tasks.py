@@ -14,6 +14,7 @@ from pipesched.problem.problem import Problem
 from pipesched.results.analysis.bottleneck import Cause, bottleneck_sentences
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnStream
+from pipesched.results.solution import Solution
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
@@ -70,14 +71,46 @@ def test_a_question_that_is_cut_short_is_answered_by_a_list_schedule_with_its_ga
         "parameters": {"gather": {"time": [2, 1, 2, 1], "memory": 1, "on": "compute"}},
     }  # fmt: skip
     one = problem_from(document)
+    found = _answered_by_a_list(one)
+    assert found.value_ticks is not None and found.value_ticks <= 44 / one.tick
+
+
+def test_a_question_that_is_cut_short_has_a_list_schedule_of_unequal_micro_batches() -> None:
+    tasks = {
+        "forward": [{"name": "attn", "time": 3}],
+        "backward": [{"name": "dispatch", "on": "comm", "time": 1}, {"name": "attn", "time": 3}],
+    }
+    document = {"devices": 2, "streams": ["compute", "comm"], "tasks": tasks, "microbatch_scale": [1, 1.5, 0.5]}
+    one = problem_from(document | {"microbatches": 3})
+    in_turn = 2 * 3 * (3 + 1 + 3)  # both stages, three micro-batches of mean 1
+    found = _answered_by_a_list(one)
+    assert found.value_ticks is not None and found.value_ticks < in_turn / one.tick
+
+
+def test_a_question_that_is_cut_short_has_no_list_schedule_that_breaks_a_rule() -> None:
+    """List schedules gather parameters for each pipeline, of which two alone are within the limit."""
+    document = {
+        "devices": 2, "microbatches": 2, "pipelines": {"count": 2}, "times": {"forward": 1, "backward": 2},
+        "objective": "iteration", "parameters": {"gather": {"time": [2, 1], "memory": 1, "most": 2}},
+    }  # fmt: skip
+    found = _cut_short(problem_from(document))
+    assert found.notes == () and (found.timeline is None or validate(found.timeline) == [])
+
+
+def _answered_by_a_list(one: Problem) -> Solution:
+    found = _cut_short(one)
+    assert found.timeline is not None and validate(found.timeline) == []
+    assert found.value_ticks is not None and found.lower_bound_ticks <= found.value_ticks
+    return found
+
+
+def _cut_short(one: Problem) -> Solution:
+    """The answer to a question whose solve was stopped before it had a schedule."""
     stop = Event()
     stop.set()
-    cut_short = solve(
-        one, Limits(seconds=0, workers=1), stop=stop, engine=replace(ENGINE, construction=(), subsolvers=())
-    )
-    found = with_list_schedule(replace(cut_short, timeline=None), Limits(seconds=60, workers=1), Event())
-    assert found.timeline is not None and validate(found.timeline) == []
-    assert found.value_ticks is not None and found.lower_bound_ticks <= found.value_ticks <= 44 / one.tick
+    engine = replace(ENGINE, construction=(), subsolvers=())
+    cut_short = solve(one, Limits(seconds=0, workers=1), stop=stop, engine=engine)
+    return with_list_schedule(replace(cut_short, timeline=None), Limits(seconds=60, workers=1), Event())
 
 
 def test_the_least_memory_of_tasks() -> None:
