@@ -155,7 +155,8 @@ def _say(
 def _of_plan(args: Namespace) -> Exit:
     """Compare published schedules on a plan file, each with its own best plan of the model, and print the comparison.
 
-    Exit code 1 if it is proved that no plan fits, 3 if none was found. 130 if the user interrupted the search.
+    Exit code 1 if it is proved that no plan fits with any of the schedules compared, or if none applies; 3 if none was
+    found. 130 if the user interrupted the search.
     """
     found = plan_rows(args.problems[0], args)
     if args.json:
@@ -166,8 +167,7 @@ def _of_plan(args: Namespace) -> Exit:
         return Exit.INTERRUPTED
     if any(row.fits for row in found.rows):
         return Exit.DONE
-    statuses = {row.plan.status for row in found.rows if row.plan is not None}
-    return Exit.NO if statuses == {Status.INFEASIBLE} else Exit.NOT_FOUND
+    return Exit.NO if {row.status for row in found.rows} <= {None, Status.INFEASIBLE} else Exit.NOT_FOUND
 
 
 def _several(args: Namespace) -> Exit:

@@ -11,6 +11,7 @@ from pipesched.layers.plan_problem import PlanProblem
 from pipesched.picture import Picture
 from pipesched.problem.formatting import plain
 from pipesched.results.plan import Plan, PlanCandidate
+from pipesched.results.solution import Status
 from pipesched.results.tabular import Tabular
 from pipesched.schedule.metrics import measure
 
@@ -21,14 +22,16 @@ _NOT_APPLICABLE = "not applicable"
 class ComparedSchedule:
     """Result for one published schedule: the search over plans that use it, or the reason why it does not apply.
 
-    `plan`: the result of the search; None where the schedule does not apply to the problem, for the stated `reason`.
-    `unfit`: where no plan fits the memory, the plan with the smallest excess among those tried.
+    `plan`: the result of the search; None where the schedule does not apply to the problem (`applies` is False) or was
+    not tried, for the stated `reason`. `unfit`: where no plan fits the memory, the plan with the smallest excess among
+    those tried.
     """
 
     name: str
     plan: Plan | None = None
     unfit: PlanCandidate | None = None
     reason: str = ""
+    applies: bool = True
 
     @property
     def best(self) -> PlanCandidate | None:
@@ -38,6 +41,13 @@ class ComparedSchedule:
     @property
     def fits(self) -> bool:
         return self.plan is not None and self.plan.best is not None
+
+    @property
+    def status(self) -> Status | None:
+        """The status of the search, unknown where there was none; None where the schedule does not apply."""
+        if self.plan is not None:
+            return self.plan.status
+        return Status.UNKNOWN if self.applies else None
 
     def record(self) -> dict[str, Any]:
         """Return this schedule's row of `compare --json` for a plan file, as a dictionary.
@@ -60,7 +70,7 @@ class ComparedSchedule:
             "placement": None,
             "chunks": None,
             "order": None,
-            "status": _NOT_APPLICABLE if plan is None else plan.status.value,
+            "status": _NOT_APPLICABLE if self.status is None else self.status.value,
             "reason": self.reason or None,
         }
         if best is None:

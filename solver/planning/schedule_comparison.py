@@ -116,7 +116,8 @@ def _first(
         choices, reason = _choices(problem, own, elsewhere)
         if not choices or stop.is_set() or (time.spent() and not every):
             why = "not tried: interrupted" if stop.is_set() else _NO_TIME
-            rows[name] = ComparedSchedule(name, reason=reason if not choices else why)
+            applies = bool(choices)
+            rows[name] = ComparedSchedule(name, reason=why if applies else reason, applies=applies)
             continue
         mine = asked[name] = replace(problem, choices=choices, schedules=tuple(own))
         named_report = named(report, name, time.seconds)

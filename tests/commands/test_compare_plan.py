@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from commands.main import main
+from commands.options.plan_compare import PlanRows
 from commands.reports.plans.plan_comparison import shared_bounds
+from commands.shared.catalogue import Exit
 from commands.shared.parser import parser
 from heuristics.catalogue import HEURISTICS, schedule_named
 from pipesched.files.plan_file import plan_problem_from
@@ -159,6 +161,32 @@ def test_all_schedules_are_the_default_and_those_that_do_not_apply_say_why(
     out = {row["schedule"]: row["reason"] for row in rows if row["status"] == "not applicable"}
     assert "unequal micro-batches" in out["1f1b-small-ends"] and "offload" in out["pipeoffload-full"]
     assert "1f1b" not in out
+
+
+_NEITHER = {"memory": {"capacity": 1, "unit": "GB"}, "decide": {"recompute": "never"}, "placement": "linear"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "code"),
+    [
+        ([ComparedSchedule("zbv", applies=False)], Exit.NO),
+        ([ComparedSchedule("zbv", applies=False), ComparedSchedule("1f1b")], Exit.NOT_FOUND),
+        ([None], Exit.NO),
+        ([None, ComparedSchedule("zbv", applies=False)], Exit.NO),
+        ([None, ComparedSchedule("gpipe")], Exit.NOT_FOUND),
+    ],
+)
+def test_no_is_the_answer_only_where_every_schedule_is_decided(
+    rows: list[ComparedSchedule | None], code: Exit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None stands for a schedule of which it is proved that no plan fits."""
+    problem = plan_problem_from(PLAN | _NEITHER | {"schedule": "1f1b"})
+    proved = plan(problem, counted(1))
+    assert proved.status is Status.INFEASIBLE
+    every = [ComparedSchedule("1f1b", proved) if row is None else row for row in rows]
+    monkeypatch.setattr("commands.compare.plan_rows", lambda *_: PlanRows(problem, every, {}, False))
+    (tmp_path / "plan.yaml").write_text(json.dumps(PLAN))
+    assert main(["compare", str(tmp_path / "plan.yaml")]) == code
 
 
 def test_where_no_plan_is_found_it_says_what_is_lacking() -> None:

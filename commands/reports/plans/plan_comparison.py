@@ -52,7 +52,8 @@ def show(found: PlanRows, free: str, path: str) -> None:
     print(_verdict(problem, [row for row in shown if row.fits], free))
     title = f"{problem.name}: the best plan found with each schedule"
     bold = [0] if shown and shown[0].fits else []
-    table(title, _columns(problem), [_cells(found, row) for row in shown], bold)
+    if shown:
+        table(title, _columns(problem), [_cells(found, row) for row in shown], bold)
     for line in shared_bounds(shown):
         print(line)
     if shown:
