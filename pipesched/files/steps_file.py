@@ -83,6 +83,10 @@ class StepsDocument(Section):
     steps: list[StepEntry] | None = None
 
 
+# Under this name a row of a table has its cells beyond the last column.
+_BEYOND = "beyond the last column"
+
+
 class StepsFile(NamedTuple):
     """Measured steps, and the model's configuration and device if the file names them (else None).
 
@@ -101,16 +105,26 @@ def read_table(path: Path) -> StepsFile:
     Lines without `seconds` are left out; columns that are not known are named in `unread`.
     """
     try:
-        rows = [*csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")), restkey="", restval="")]
+        # Spreadsheets begin a file with a byte-order mark.
+        table = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig")), restkey=_BEYOND, restval="")
+        rows = [(table.line_num, row) for row in table]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise BadInput(f"{path}: cannot be read: {error}") from None
     if not rows:
         raise BadInput(f"{path}: found no steps; allowed: a line with columns, then a line for each step")
-    columns = [name for name in rows[0] if name]
+    columns = [name for name in table.fieldnames or () if name]
+    wrong = [f"found column {name} twice; allowed: once" for name in dict.fromkeys(columns) if columns.count(name) > 1]
+    named = len(table.fieldnames or ())
+    for line, row in rows:
+        beyond = [cell for cell in row.get(_BEYOND, ()) if cell.strip()]
+        if beyond:
+            wrong.append(f"line {line}: found {beyond[0]!r} beyond the last column; allowed: {named} cells")
+    if wrong:
+        raise BadInput(*(f"{path}: {mistake}" for mistake in wrong))
     if "seconds" not in columns:
         raise BadInput(f"{path}: found no column seconds; allowed: {', '.join(StepEntry.model_fields)}")
     # Of a layouts.csv only the rows that were run have seconds.
-    entries = [_cells(row, str(path)) for row in rows if (row["seconds"] or "").strip()]
+    entries = [_cells(row, str(path)) for _, row in rows if row["seconds"].strip()]
     unread = tuple(name for name in columns if name not in StepEntry.model_fields)
     return steps_from({"steps": entries}, str(path))._replace(unread=unread)
 
@@ -145,7 +159,7 @@ def _cells(row: Mapping[str, str], source: str) -> dict[str, Any]:
 
     `source` names the row in messages.
     """
-    given = {key: (row[key] or "").strip() for key in StepEntry.model_fields if key in row}
+    given = {key: row[key].strip() for key in StepEntry.model_fields if key in row}
     return {
         key: read_yaml(f"[{', '.join(cell.split())}]" if key == "partition" else cell, f"{source}: {key}")
         for key, cell in given.items()

@@ -77,10 +77,26 @@ def test_a_table_with_the_columns_of_layouts_csv(tmp_path: Path) -> None:
         ("tensor\n2\n", "found no column seconds"),
         ("", "found no steps"),
         ("seconds\n\n", "found no ste"),
+        ("seconds,batch,partition\n1,8,9,8,8,9\n", "line 2: found '8' beyond the last column; allowed: 3 cells"),
+        ("seconds,batch,\n1,8,,2\n", "line 2: found '2' beyond the last column; allowed: 3 cells"),
+        ("seconds,batch,seconds\n1,8,2\n", "found column seconds twice; allowed: once"),
     ):
         path.write_text(text)
         with pytest.raises(BadInput, match=said):
             read_table(path)
+
+
+@pytest.mark.parametrize("text", ("\ufeffseconds,batch\n1,8\n", "seconds,batch,\n1,8,,\n", "seconds,batch\n1,8,, \n"))
+def test_tables_as_spreadsheets_write_them(text: str, tmp_path: Path) -> None:
+    """With a byte-order mark, or empty cells beyond the last column."""
+    path = tmp_path / "layouts.csv"
+    path.write_text(text, encoding="utf-8")
+    (one,) = read_table(path).steps
+    assert (one.seconds, one.microbatches) == (1, 8)
+
+
+def test_a_table_that_cannot_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "layouts.csv"
     path.write_text("seconds,batch,partition\n1,4,a b\n")
     with pytest.raises(BadInput, match=r"steps\[0\].partition: found \['a', 'b'\]; allowed: layers of each stage"):
         read_table(path)
