@@ -12,7 +12,7 @@ from commands.shared.output import note
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import write_whole
 from pipesched.files.schedule_file import ScheduleFile
-from pipesched.layers.plan_problem import PlanProblem
+from pipesched.layers.plan_problem import Choice, PlanProblem
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat
 from runtime.partitions.partition_from import partition_from
 from runtime.partitions.plan_settings import PlanSettings
@@ -33,23 +33,38 @@ def add_settings(parser: ArgumentParser) -> None:
 def with_partition(problem: PlanProblem, text: str | None) -> PlanProblem:
     """Return the plan problem with the partition of a runtime's setting, on placements with that number of stages.
 
-    `text` is that of `--partition` (None: the problem is returned as it is). `BadInput` if no placement has that
-    number.
+    `text` is that of `--partition` (None: the problem is returned as it is). Of several sets of devices that a plan may
+    use those are kept on which the setting means the same partition. `BadInput` if no placement has that number.
     """
     if text is None:
         return problem
-    devices = problem.cluster.devices
-    try:
-        counts = partition_from(text, problem.model, devices)
-    except BadInput as error:
-        raise BadInput(*(f"--partition: {line}" for line in error.mistakes)) from None
-    fitting = tuple(choice for choice in problem.choices if len(choice.on(devices).chains[0]) == len(counts))
+    sizes = {one.devices for _, one in problem.clusters} or {problem.cluster.devices}
+    read = {devices: _partition_on(devices, text, problem) for devices in sorted(sizes, reverse=True)}
+    counts = next((found for found in read.values() if not isinstance(found, BadInput)), None)
+    if counts is None:
+        raise next(found for found in read.values() if isinstance(found, BadInput))
+    able = {devices: _with_stages(problem, devices, len(counts)) for devices, found in read.items() if found == counts}
+    fitting = tuple(choice for choice in problem.choices if any(choice in own for own in able.values()))
     if not fitting:
         raise BadInput(
             f"--partition: found {len(counts)} stages; allowed: as many as one of the file's placements has "
             f"({', '.join(map(str, problem.choices))})"
         )
-    return replace(problem, counts=counts, even=False, choices=fitting)
+    left = tuple((name, one) for name, one in problem.clusters if able.get(one.devices))
+    return replace(problem, counts=counts, even=False, choices=fitting, clusters=left)
+
+
+def _partition_on(devices: int, text: str, problem: PlanProblem) -> tuple[int, ...] | BadInput:
+    """Return the layers of each stage that a setting means on so many devices, or the refusal."""
+    try:
+        return partition_from(text, problem.model, devices)
+    except BadInput as error:
+        return BadInput(*(f"--partition: {line}" for line in error.mistakes))
+
+
+def _with_stages(problem: PlanProblem, devices: int, stages: int) -> list[Choice]:
+    """Return the placements that have so many stages on so many devices."""
+    return [choice for choice in problem.choices if len(choice.on(devices).chains[0]) == stages]
 
 
 def chosen_formats(names: str | None) -> list[PartitionFormat]:

@@ -140,6 +140,21 @@ def test_the_partition_of_a_setting_is_planned(text: str, counts: tuple[int, ...
 
 
 @pytest.mark.parametrize(
+    ("text", "devices"), [("vllm=6", [1]), ("vllm=2,4", [2]), ("flagscale=[2,4]", [2]), ("deepspeed=[0,3,8]", [2])]
+)
+def test_sets_of_devices_are_kept_on_which_the_setting_means_the_same(text: str, devices: list[int]) -> None:
+    """Of one device and one more that may be left out."""
+    classes = [{"devices": 1}, {"devices": "0..1", "speed": 0.5}]
+    whole = plan_problem_from({"cluster": classes, "chunks": 1, "microbatches": 4, "layers": LAYERS})
+    given = with_partition(whole, text)
+    assert sorted(one.devices for _, one in whole.clusters) == [1, 2]
+    assert [one.devices for _, one in given.clusters] == devices
+    assert given.counts is not None and len(given.counts) == devices[0]
+    with pytest.raises(BadInput, match="found 3 entries; allowed: 2"):
+        with_partition(whole, "vllm=2,2,2")
+
+
+@pytest.mark.parametrize(
     "text", ["Et*2|t*4L", "megatorn=E", "megatron=Et*9|L", "megatron=E|tt|tt|tt|t|L", "flagscale=[6,0,0]"]
 )
 def test_settings_that_do_not_fit_the_file_are_refused(text: str) -> None:
