@@ -31,7 +31,7 @@ def _closed_form(problem: Problem) -> ClosedForm | None:
     """Return makespan, span and peaks for equal stages, else None.
 
     With fewer micro-batches than devices, each chunk waits for the first micro-batch to return. Raises `DoesNotApply`
-    as the order does.
+    unless stage s is on device s mod p.
     """
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
     if cost is None:

@@ -63,7 +63,7 @@ class Registry(Generic[Item]):
         return self._items[name]
 
     def other_names(self, name: str) -> list[str]:
-        """Return the further names of an item."""
+        """Return the other names (aliases) by which the item called `name` is found."""
         return [other for other, own in self._others.items() if own == name]
 
     def alone(self, name: str) -> Item | None:

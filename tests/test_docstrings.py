@@ -1,7 +1,7 @@
 """Docstrings of the production packages say what their readers cannot guess: when the result is None, and what is raised.
 
 Readers see signature and docstring, of an enumeration its docstring, and not the body. A parameter that is gone has no
-sentence, and none refers to another docstring.
+sentence, none refers to another docstring, and an error has its condition.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _OF_THE_PROGRAM = {"AssertionError", "NotImplementedError"}
 # Names with which a sentence or clause of a docstring begins, as in "`steps` are in turn".
 _EXPLAINED = re.compile(r"(?:^|[.;:] |\n)`([a-z_]\w*)`(?=: | is | are | has | have | says | say | gives )")
 # In place of an explanation, the name of another function or class that has it.
-_REFERRING = re.compile(r"\b(?:is|are) as (?:in|of|for|by) `")
+_REFERRING = re.compile(r"\b(?:is|are) as (?:in|of|for|by) `|\bas of `|[Ss]ee there\b|\barguments are those of `")
+# An error without the condition under which it is raised.
+_BARE_ERROR = re.compile(r"\bRaises `\w+`(?:(?:,| and|, and|,? or) `\w+`)*\.")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -46,8 +48,11 @@ def _gaps(path: Path, text: str) -> Iterator[str]:
             explained = {*_EXPLAINED.findall(document)} - known - _own_names(node)
             yield from (f"{path}: {node.name} explains {name}, which is gone" for name in sorted(explained))
         yield from (f"{path}: {node.name} does not say {name}" for name in missing)
-        if _REFERRING.search(" ".join(document.split())):
+        sentences = " ".join(document.split())
+        if _REFERRING.search(sentences):
             yield f"{path}: {node.name} refers to another docstring"
+        if _BARE_ERROR.search(sentences):
+            yield f"{path}: {node.name} does not say when it raises an error"
 
 
 def _names(tree: ast.Module) -> set[str]:
@@ -160,6 +165,10 @@ def number(text: str) -> int | None:
                 for _ in text:
                     with text:
                         raise EmptyError
+def rows(moves: list[int]) -> list[int]:
+    """Return the rows; `moves` are sorted, as of `known`. Raises `OSError` and `ValueError`."""
+def lower(moves: list[int]) -> list[int]:
+    """Return the lower rows; the other arguments are those of `rows`. Raises `ValueError` for no moves."""
 def outer() -> None:
     """Do nothing."""
     def inner() -> None:
@@ -177,5 +186,8 @@ def outer() -> None:
         "some/module.py: number does not say EmptyError",
         "some/module.py: number explains unit, which is gone",
         "some/module.py: number refers to another docstring",
+        "some/module.py: rows refers to another docstring",
+        "some/module.py: rows does not say when it raises an error",
+        "some/module.py: lower refers to another docstring",
         "some/module.py: outer does not say LateError",
     }

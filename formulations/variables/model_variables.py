@@ -46,7 +46,7 @@ class Model:
 
         If some jobs may not run, order literals are always created. All ends are at most `horizon` steps; None: all
         jobs and transfers in sequence. With `numbered` identical micro-batches are numbered in the order in which they
-        begin. Raises `TooLong`.
+        begin. Raises `TooLong` if CP-SAT's integers cannot represent the times.
         """
         self.jobs, self.problem, self.scale = jobs, jobs.problem, jobs.scale
         self.operations = Operations(jobs)

@@ -110,7 +110,8 @@ def queues(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
 
 
 def out_of_turn(problem: Problem, one: Pass, other: Pass) -> Violation:
-    """Return the violation that a pass is earlier than its predecessor in the order of micro-batches."""
+    """Return the violation that pass `other` runs before pass `one`, which precedes it in the order of
+    micro-batches."""
     late, early = pass_text(problem, other), pass_text(problem, one)
     text = f"{late} comes before {early}, but the order of micro-batches is fixed"
     return Violation("micro-batch order", (other, one), text)

@@ -236,10 +236,10 @@ def _of_copies(
 def _over(
     problem: Problem, events: list[tuple[Ticks, bool, int, int, Pass]], room: int | None, where: str
 ) -> Iterator[Violation]:
-    """Yield the violation of the first change, as of `_of_copies`, that raises a level above `room`; none where that is
-    None.
+    """Yield the violation of the first change that raises a level above `room`; none where that is None.
 
-    The level is of a memory, or of the stages gathered at once. `where` is its name for the message.
+    A change is (tick, True if taken, place among changes of a tick, amount, pass). The level is of a memory, or of the
+    stages gathered at once; `where` is its name for the message.
     """
     level = 0
     for _, _, _, change, p in sorted(events):

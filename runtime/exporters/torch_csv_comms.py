@@ -79,8 +79,8 @@ def _row(program: Program, device: DeviceId, label: tuple[int, ...], words: tupl
     Each stage's gradients are reduced after its last backward and the sends that follow it. Under FSDP the rank gathers
     the parameters of all its stages before anything else, in the order in which it will use them (a gather is posted,
     the first pass of a stage waits for it), and drops a stage's after its reduction. Where the schedule itself gathers
-    or reduces, it is done where the schedule does. `words` are the entries that reduce and drop, as of `_words`;
-    micro-batch j is `label[j]` in the CSV.
+    or reduces, it is done where the schedule does. `words` are the entries that follow a stage's last backward:
+    reduction, wait, drop; micro-batch j is `label[j]` in the CSV.
     """
     row = _without_steps(program.rows[device])
     passes = [p for step in asking(row, SHORT) if isinstance(step, Compute) for p in step.passes]

@@ -166,10 +166,11 @@ def _cuts(timeline: Timeline) -> Iterator[Cut]:
 
 
 def repeated(timeline: Timeline, one: Cut, other: Cut, problem: Problem) -> Repeated:
-    """Return the schedule with the part between the cuts repeated until `problem` has enough micro-batches.
+    """Return the schedule with the part between the cuts `one` and `other` repeated until `problem` has enough
+    micro-batches.
 
-    Those in excess are left out, which breaks nothing: the predecessors of the others stay, and memory use does not
-    increase.
+    Micro-batches in excess are left out, which breaks nothing: the predecessors of the others stay, and memory use does
+    not increase.
     """
     copies = other.through - one.through
     here, there = timeline.problem.microbatches_of, problem.microbatches_of

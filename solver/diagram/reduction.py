@@ -125,8 +125,8 @@ def _words(labels: Numbers) -> tuple[Numbers, Numbers, int]:
 def _is_dominated(label: Numbers, word: int, free: int, kept: Numbers, words: Numbers) -> bool:
     """True if one of the labels `kept` dominates `label`: is in no time later.
 
-    `word` is the word of `label` (its rounded times, a few bits each, as of `_words`) with the bits `free` set, and
-    `words` are those of `kept` without them. Words rule out most labels before their times are compared.
+    `word` is the word of `label`, an integer with its rounded times in a few bits each, and with the bits `free` set;
+    `words` are those of `kept` without these bits. Words rule out most labels before their times are compared.
     """
     for since in range(0, len(words), _AT_ONCE):
         until = min(len(words), since + _AT_ONCE)

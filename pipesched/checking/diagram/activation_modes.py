@@ -87,8 +87,7 @@ def _require(problem: Problem, evidence: Diagram) -> None:
 
 
 class ActivationModes:
-    """The `StateModel` of orders of the modelled stages' steps with their modes of activations; see there for its
-    methods.
+    """The `StateModel` of orders of the modelled stages' steps with their modes of activations.
 
     The layer of a state is the number of steps run; labels are rows of times in ticks.
     """

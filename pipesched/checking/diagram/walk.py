@@ -138,10 +138,11 @@ def walk_along(
 
 
 def _holders(stage: Numbers, device: Numbers, after: Numbers, memory: Numbers) -> Numbers:
-    """Return by step the gradient whose memory its weight work holds: itself, or the one that frees the same stage's
+    """Return by step the gradient whose memory its weight work occupies: itself, or the one that frees the stage's
     activation.
 
-    The arguments have an entry for each step, as in `Steps`.
+    The arguments have an entry for each step: its stage, its device, the remaining ticks of a backward after its
+    gradient (`after`), and the memory that it takes (negative: frees).
     """
     found = np.arange(len(stage))
     for n in np.flatnonzero(after > 0):

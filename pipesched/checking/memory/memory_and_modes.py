@@ -115,8 +115,8 @@ def _delays(numbers: ModeNumbers, splits: Table, weights: Mapping[StageId, _Weig
     """Return by number of passes outside of blocks the least memory times ticks in use while the device runs its
     passes.
 
-    The memory is that of the limited device, as `weights` has it; `splits` are the most split backwards for each
-    number.
+    The memory is that of the limited device; `weights` has, by stage, how much of it waits during each of the stage's
+    passes. `splits` are the most split backwards for each number.
     """
     here, stages = numbers.here, numbers.stages
     base = sum(weights[s].passing * (one.forward + one.fused) * here.count[s] for s, one in stages.items())

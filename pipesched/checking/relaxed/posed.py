@@ -82,7 +82,8 @@ class Posed(NamedTuple):
 def posed(problem: Problem, certificate: Certificate) -> Posed:
     """Return the relaxed problem and the claim of a certificate.
 
-    Raises `RefusedEvidenceError` and `NotCoveredError`.
+    `RefusedEvidenceError` if the evidence names relaxations in another order than they are applied in, or that do not
+    fit its argument or the problem; `NotCoveredError` if the check does not know such a relaxation of this problem.
     """
     memory, claim = _opened(certificate, MoreMemory)
     partners, claim = _opened(claim, MemoryOfPartners)

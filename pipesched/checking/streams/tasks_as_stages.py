@@ -36,8 +36,9 @@ Row = tuple[StageId, TaskPart | None, TaskPart | None, TaskPart | None]
 def as_plain(problem: Problem, relaxation: TasksAsStages) -> Problem:
     """Return the problem with a stage for each row of tasks.
 
-    A row names a stage, and the indices of one task of its F, of its B and of its W. Raises `RefusedEvidenceError` and
-    `NotCoveredError`.
+    A row names a stage, and the indices of one task of its F, of its B and of its W. `RefusedEvidenceError` if the rows
+    are not of the problem's stages and tasks, or do not follow each other as these do; `NotCoveredError` if a schedule
+    of the problem may not become one of the rows, as with overlapped blocks.
     """
     _require_tasks(problem)
     rows, chains = relaxation.stages, problem.placement.chains

@@ -38,9 +38,10 @@ class _Part(NamedTuple):
 def model_operations(shape: Shape, training: Training) -> Fraction:
     """Return the operations of a micro-batch in the whole model, forward and backward, without recomputation.
 
-    The backward for the input is as much as the forward, with twice its attention, and so are the gradients of weights,
-    without attention. Frozen weights have no gradients; layers before the first one that trains have no backward.
-    Adapters are two small products for each, with both.
+    The backward for the input has the products of the forward, and twice its attention; the gradients of weights have
+    the products once more, without attention. Frozen weights have no gradients; layers before the first one that trains
+    have no backward. An adapter adds its two small products to the forward, to the backward for the input, and to the
+    gradients of weights.
     """
     total, reached = Fraction(0), not training.is_frozen("embedding")
     for name, number, products, attention, adapted in _parts(shape, training):

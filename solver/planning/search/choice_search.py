@@ -119,7 +119,7 @@ class ChoiceSearch:
     def order_of(self, name: str) -> Schedule:
         """Return the order of a published schedule on the balanced partition without a memory limit.
 
-        Raises `DoesNotApply`.
+        Raises `DoesNotApply` if the schedule is not defined for this placement.
         """
         with patience():
             return schedule_named(name).order(self.roomy_problem(self.balanced))

@@ -187,9 +187,10 @@ def begin(choice: ChoiceSearch, orders: Iterable[Heuristic]) -> str:
 def timed(
     of: ChoiceSearch, partition: Partition, name: str, order: Callable[[Problem], Schedule]
 ) -> PlanCandidate | None:
-    """Return the order on a partition with its best start times, even if it exceeds the memory.
+    """Return the plan with this order on a partition, at its best start times, even if it exceeds the memory.
 
-    None if the order does not apply there or deadlocks.
+    `of` is the search of the placement, `order` makes the order for a problem, and `name` is the order's name. None if
+    the order does not apply there or deadlocks.
     """
     problem = of.plan.problem(of.choice, partition)
     try:

@@ -18,16 +18,16 @@ from solver.bounds.analytic.modes.counts import ModeCounts, Numbers
 
 
 class Argument(NamedTuple):
-    """Ticks that one argument proves for a device, for each number of its passes outside of blocks and of split
-    backwards.
+    """A lower bound by one argument about a device, in ticks, for each number of passes outside of blocks and of
+    splits.
 
     The argument is about an instant: the end of the device's last forward, which is on the chain whose stages here are
-    `last`; or with `last` None the end of its last gradient; or, if `after` and `tail` are 0, the end of its work. All
-    of the device's work but `after`, the most that can be left at the instant, runs between `start`, its earliest
-    start, and the instant, and at least `tail` ticks follow.
+    `last`; or, with `last` None, the end of its last gradient; or, if `after` and `tail` are 0, the end of its work. At
+    that instant at most `after` ticks of the device's work are left; all other work runs before it, and not before tick
+    `start`; and at least `tail` ticks follow it. `values` is the sum: `start`, the work less `after`, and `tail`.
 
-    `values` has rows for the passes outside of blocks and columns for the split ones; `start` and `after` may have a
-    single row or column for all. `head` and `first_backward` are the earliest starts of the device's first pass and
+    `values` has rows for the passes outside of blocks and columns for the split backwards; `start` and `after` may have
+    a single row or column for all. `head` and `first_backward` are the earliest starts of the device's first pass and
     first backward, counted from the start of device `owner` (None: from time 0).
     """
 
