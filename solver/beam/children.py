@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from pipesched.compiled import inner
 from solver.beam.nodes import is_next, leaves_room, take
-from solver.beam.ranks import NEVER, ranked
-from solver.beam.tables import ENDLESS, Numbers
+from solver.beam.ranks import NEVER, Preference, ranked
+from solver.beam.tables import ENDLESS, Numbers, Walks
 
 # Of a move: the forward or the gradient, the gradient in a block with it or -1, weight passes that it waits for
 # besides those that end before it, and its start and end.
@@ -33,7 +33,7 @@ class Children(NamedTuple):
 
 
 @inner
-def moves_of(row, scratch, moves, walks):  # type: ignore[no-untyped-def]
+def moves_of(row: Numbers, scratch: Numbers, moves: Numbers, walks: Walks) -> int:
     """Fill `moves` with the moves possible at a node, a row (STEP, MATE, DELAY, START, END) for each; return their
     number.
 
@@ -64,7 +64,7 @@ def moves_of(row, scratch, moves, walks):  # type: ignore[no-untyped-def]
 
 
 @inner
-def hashed(row, walks):  # type: ignore[no-untyped-def]
+def hashed(row: Numbers, walks: Walks) -> np.int64:
     """Return a 64-bit hash of the steps that a node has run; time, memory and weight passes do not count.
 
     `row` is the node, whose first entries are the numbers of micro-batches that have taken each step. Of nodes with the
@@ -77,7 +77,16 @@ def hashed(row, walks):  # type: ignore[no-untyped-def]
 
 
 @inner
-def expand(rows, since, walks, prefers, scratch, moves, sums, out):  # type: ignore[no-untyped-def]
+def expand(
+    rows: Numbers,
+    since: int,
+    walks: Walks,
+    prefers: Preference,
+    scratch: Numbers,
+    moves: Numbers,
+    sums: NDArray[np.float64],
+    out: Children,
+) -> tuple[int, int]:
     """Write the children of the nodes from row `since` on to `out` while there is room; return their number and the
     next row.
 

@@ -18,7 +18,7 @@ from pipesched.problem.quantities import Ticks
 from solver.beam.children import MATE
 from solver.beam.nodes import offsets
 from solver.beam.tables import Numbers, Walks
-from solver.diagram.completion import CompletionRows, completion, numbers_of
+from solver.diagram.completion import CompletionRows, Short, completion, numbers_of
 from solver.diagram.modelled_stages import devices_of
 from solver.diagram.params import DIAGRAMS
 from solver.diagram.steps import NOTHING
@@ -75,7 +75,19 @@ def rank_by_completion(
 
 
 @inner
-def rank_children(nodes, moves, ranks, blocks, keys, first, rows, walks, raises, number, value):  # type: ignore[no-untyped-def]
+def rank_children(
+    nodes: Numbers,
+    moves: Numbers,
+    ranks: NDArray[np.float64],
+    blocks: bool,
+    keys: Numbers,
+    first: Numbers,
+    rows: Short,
+    walks: Walks,
+    raises: Numbers,
+    number: Numbers,
+    value: int,
+) -> None:
     """Add completion bounds to the ranks of children made by a block (`blocks` True) or by a step (False), in place.
 
     `nodes`, `moves` and `ranks` have a row for each child. `keys`, `first` and `rows` are the completion rows of the
@@ -101,7 +113,7 @@ def rank_children(nodes, moves, ranks, blocks, keys, first, rows, walks, raises,
 
 
 @inner
-def _least(row, cost_to_go, walks, number):  # type: ignore[no-untyped-def]
+def _least(row: Numbers, cost_to_go: Short, walks: Walks, number: Numbers) -> np.int64:
     """Return a lower bound in ticks on the end of all orders that begin as a node: the largest of its times plus
     cost-to-go.
 

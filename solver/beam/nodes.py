@@ -15,7 +15,7 @@ from solver.beam.tables import Numbers, Walks
 
 
 @inner
-def offsets(walks):  # type: ignore[no-untyped-def]
+def offsets(walks: Walks) -> tuple[int, int, int, int, int]:
     """Return the indices in a node at which its parts after the counts of steps begin, then the node's length.
 
     The parts are, in order: by micro-batch the end in ticks of its last step, by device the tick from which it is free,
@@ -38,7 +38,7 @@ def at_first(walks: Walks) -> Numbers:
 
 
 @inner
-def run_weights(row, device, until, short, more, walks):  # type: ignore[no-untyped-def]
+def run_weights(row: Numbers, device: int, until: int, short: int, more: int, walks: Walks) -> int:
     """Run pending weight passes of a device in a node, in place; return the tick at which the device is free then.
 
     They are those that end by tick `until`, the longest first; then, the shortest first, as many as free the `short`
@@ -71,7 +71,7 @@ def run_weights(row, device, until, short, more, walks):  # type: ignore[no-unty
 
 
 @inner
-def is_next(row, step, walks):  # type: ignore[no-untyped-def]
+def is_next(row: Numbers, step: int, walks: Walks) -> bool:
     """True if a micro-batch of the chain can take this step next: it has taken the step before and not this one.
 
     Any micro-batch not yet begun can take a chain's first step. Time and memory are ignored. `row` is the node.
@@ -82,7 +82,7 @@ def is_next(row, step, walks):  # type: ignore[no-untyped-def]
 
 
 @inner
-def arrival_at(row, step, walks):  # type: ignore[no-untyped-def]
+def arrival_at(row: Numbers, step: int, walks: Walks) -> int:
     """Return the tick at which the next micro-batch has arrived at a step: its end of the step before plus the
     transfer.
 
@@ -95,7 +95,7 @@ def arrival_at(row, step, walks):  # type: ignore[no-untyped-def]
 
 
 @inner
-def leaves_room(row, step, walks):  # type: ignore[no-untyped-def]
+def leaves_room(row: Numbers, step: int, walks: Walks) -> bool:
     """True if a forward leaves enough memory on its device for the oldest unfinished micro-batch of each chain.
 
     Unfinished is a micro-batch that still needs memory which others could occupy for ever (`walks.safe`). Memory is
@@ -118,7 +118,7 @@ def leaves_room(row, step, walks):  # type: ignore[no-untyped-def]
 
 
 @inner
-def take(row, step, mate, delay, walks):  # type: ignore[no-untyped-def]
+def take(row: Numbers, step: int, mate: int, delay: int, walks: Walks) -> tuple[int, int]:
     """Apply a move to the node `row` in place; return its start and end in ticks, both -1 if it is not possible.
 
     `step` is a forward or gradient, `mate` the gradient in a block with it, or -1; `delay` is 1 if one more weight pass

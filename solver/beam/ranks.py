@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pipesched.compiled import inner
 from solver.beam.nodes import is_next, offsets
+from solver.beam.tables import Numbers, Walks
 
 # Later than any time.
 NEVER = 2**60
@@ -30,7 +34,7 @@ class Preference(NamedTuple):
 
 
 @inner
-def _add_up(row, walks, sums):  # type: ignore[no-untyped-def]
+def _add_up(row: Numbers, walks: Walks, sums: NDArray[np.float64]) -> tuple[int, float]:
     """Fill `sums` with estimates by device, a row for each of `_WORK` to `_AREA`; return two about micro-batches in
     flight.
 
@@ -74,7 +78,7 @@ def _add_up(row, walks, sums):  # type: ignore[no-untyped-def]
 
 
 @inner
-def ranked(row, walks, prefers, sums):  # type: ignore[no-untyped-def]
+def ranked(row: Numbers, walks: Walks, prefers: Preference, sums: NDArray[np.float64]) -> float:
     """Return the rank of a node, an estimate of the value in ticks that its best order reaches; lower is better.
 
     Each device runs its remaining work, in as many blocks as it has forwards and gradients for, from the next arrival

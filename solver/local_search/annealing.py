@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -15,54 +14,16 @@ from pipesched.problem.passes import B, F, W
 from pipesched.problem.quantities import MemorySteps
 from pipesched.schedule.schedule import Schedule
 from solver.local_search.annealing_kernel import Best, Work, anneal, anneal_with_modes
+from solver.local_search.annealing_parameters import AnnealingParameters
+from solver.local_search.arrays import Modes, Rows, Shop
 from solver.local_search.exchange import exchangeable
 from solver.local_search.incremental_simulation import times_of
 from solver.local_search.mode_edits import MOST_EDITS
-from solver.local_search.modes import BACKWARD, FORWARD, FUSED, ROLE, WEIGHT, Modes, Rows, attach, renew
-from solver.local_search.moves import Shop
+from solver.local_search.modes import BACKWARD, FORWARD, FUSED, ROLE, WEIGHT, attach, renew
 from solver.local_search.units.operation_units import NONE, Operations
 from solver.local_search.units.order_units import Orders, UnitId
-from solver.parameters import tunable, tuned
 
 _NO_MODES = np.zeros(0, np.int64)
-
-
-@dataclass(frozen=True)
-@tunable
-class AnnealParams:
-    """Default distance of the moves of simulated annealing."""
-
-    reach: int = tuned(8, "places that a unit is moved by at most", 1, 1000)
-
-
-ANNEALING = AnnealParams()
-
-
-class AnnealingParameters(NamedTuple):
-    """Parameters of an annealing run.
-
-    The temperatures, `hot` at first and `cold` at last, are in mean durations of a unit. The energy is the time of the
-    longest device plus `evenness` times the mean over devices. A unit (pass or block) jumps over at most `reach`
-    others; `filling` is the share of moves that bring a unit from anywhere into an idle time, `changing` the share of
-    moves that change backward modes and blocks, where these are open. With `leaving`, a run whose first half finds
-    nothing better than its start returns the best of its second half.
-    """
-
-    hot: float
-    cold: float
-    evenness: float
-    filling: float
-    reach: int = ANNEALING.reach
-    changing: float = 0.0
-    leaving: bool = False
-
-    def in_ticks(self, mean: float) -> AnnealingParameters:
-        """Return the parameters with temperatures in ticks, above 0; `mean` is the mean duration of a unit in ticks.
-
-        All numbers get one type, so that one compiled version serves all calls.
-        """
-        hot, cold = max(1e-6, self.hot * mean), max(1e-9, self.cold * mean)
-        return self._replace(hot=hot, cold=cold, evenness=float(self.evenness), filling=float(self.filling))
 
 
 class AnnealedSchedule(NamedTuple):

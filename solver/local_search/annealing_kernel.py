@@ -1,4 +1,4 @@
-"""Simulated annealing, compiled: a move is evaluated by simulating what it can change. Arrays as in `moves`."""
+"""Simulated annealing, compiled: a move is evaluated by simulating what it can change."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from pipesched.compiled import inlined, inner, substituted
+from solver.local_search.annealing_parameters import AnnealingParameters
+from solver.local_search.arrays import Array, Modes, Move, Rows, Shop, Times
 from solver.local_search.exchange import EXCHANGING, draw_pair, exchange
 from solver.local_search.incremental_simulation import LENGTH, evaluate, simulate_from
 from solver.local_search.memory_levels import all_fit, fill_levels, fits_from
 from solver.local_search.mode_edits import begin, carry, undo
 from solver.local_search.mode_moves import change_mode
 from solver.local_search.modes import ABSENT, FUSED
-from solver.local_search.moves import EXCHANGE, NOTHING, Array, Move, critical_path, fill, pick, shift
+from solver.local_search.moves import EXCHANGE, NOTHING, critical_path, fill, pick, shift
 from solver.local_search.propagation import SIMULATED, forget, settle_in, settle_tails, simulate_move
 
 
@@ -41,7 +43,7 @@ class Work(NamedTuple):
 
 
 @inner
-def keep(best, modes, rows):  # type: ignore[no-untyped-def]
+def keep(best: Best, modes: Modes | None, rows: Rows) -> None:
     """Copy the current orders and modes to `best`; without `modes` (None) the orders alone.
 
     Of a device only its `rows.count[d]` units are copied.
@@ -56,7 +58,16 @@ def keep(best, modes, rows):  # type: ignore[no-untyped-def]
 
 
 @substituted
-def propose(shop, modes, rows, start, work, critical, waiting, how):  # type: ignore[no-untyped-def]
+def propose(
+    shop: Shop,
+    modes: Modes | None,
+    rows: Rows,
+    start: Array,
+    work: Work,
+    critical: int,
+    waiting: int,
+    how: AnnealingParameters,
+) -> tuple[int, int, int]:
     """Draw and make one move: change a mode, or move a unit into an idle time or along the critical path.
 
     Returns the device, and the places that a unit left and went to (0, 0 for a change of mode); `NOTHING` as the device
@@ -81,7 +92,17 @@ def propose(shop, modes, rows, start, work, critical, waiting, how):  # type: ig
 
 
 @substituted
-def make_move(shop, modes, rows, times, work, groups, critical, waiting, how):  # type: ignore[no-untyped-def]
+def make_move(
+    shop: Shop,
+    modes: Modes | None,
+    rows: Rows,
+    times: Times,
+    work: Work,
+    groups: Array,
+    critical: int,
+    waiting: int,
+    how: AnnealingParameters,
+) -> Move:
     """Make a random move of any kind and return it as a `Move`, which also says if it fits into memory.
 
     One kind more than those of `propose` is the exchange of two rows of `groups`, which are units of micro-batches that
@@ -102,7 +123,7 @@ def make_move(shop, modes, rows, times, work, groups, critical, waiting, how):  
 
 
 @inlined
-def withdraw(shop, modes, rows, groups, move):  # type: ignore[no-untyped-def]
+def withdraw(shop: Shop, modes: Modes | None, rows: Rows, groups: Array, move: Move) -> None:
     """Undo a move in the orders and modes; times are not changed.
 
     `groups` has in a row the units of a chain, two of which an exchange moves.
@@ -116,7 +137,9 @@ def withdraw(shop, modes, rows, groups, move):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def settle_move(shop, modes, rows, times, work, opening, move):  # type: ignore[no-untyped-def]
+def settle_move(
+    shop: Shop, modes: Modes | None, rows: Rows, times: Times, work: Work, opening: Array, move: Move
+) -> None:
     """Accept a simulated move: make its times and memory levels the current ones, and clear the log of mode edits."""
     settle_in(shop, modes, rows, times, opening, move)
     if modes is not None:
@@ -129,7 +152,9 @@ def settle_move(shop, modes, rows, times, work, opening, move):  # type: ignore[
 
 
 @inlined
-def touched(modes, rows, times, d, source, target):  # type: ignore[no-untyped-def]
+def touched(
+    modes: Modes | None, rows: Rows, times: Times, d: int, source: int, target: int
+) -> tuple[int, int, int, int, int]:
     """Return (lowest place, highest place, lowest rank, highest rank, length) of the units that a move concerns on
     device `d`.
 
@@ -158,7 +183,7 @@ def touched(modes, rows, times, d, source, target):  # type: ignore[no-untyped-d
 
 
 @inner
-def begin_times(shop, modes, rows, times, opening):  # type: ignore[no-untyped-def]
+def begin_times(shop: Shop, modes: Modes | None, rows: Rows, times: Times, opening: Array) -> bool:
     """Compute starts, topological sequence and tails of the given orders; False if they contain a cycle.
 
     `opening` has by device the tick before which it does not start. `times` and `rows.rank` are filled.
@@ -180,12 +205,21 @@ def begin_times(shop, modes, rows, times, opening):  # type: ignore[no-untyped-d
 
 
 @substituted
-def _annealed(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt):  # type: ignore[no-untyped-def]
-    """Do the work of `anneal` and `anneal_with_modes`, into each of which the compiler inlines it: see there.
-
-    So it is compiled once without modes and once with them. Returns the least value met in ticks, -1 for orders with a
-    cycle.
-    """
+def _annealed(
+    shop: Shop,
+    modes: Modes | None,
+    rows: Rows,
+    times: Times,
+    work: Work,
+    groups: Array,
+    opening: Array,
+    how: AnnealingParameters,
+    moves: int,
+    seed: int,
+    best: Best,
+    halt: Array,
+) -> int:
+    """Anneal the orders in place; `anneal` compiles it for fixed modes, `anneal_with_modes` for open ones."""
     np.random.seed(seed)
     path, gaps, level = work
     if not begin_times(shop, modes, rows, times, opening):
@@ -231,7 +265,20 @@ def _annealed(shop, modes, rows, times, work, groups, opening, how, moves, seed,
 
 
 @inner
-def anneal(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt):  # type: ignore[no-untyped-def]
+def anneal(
+    shop: Shop,
+    modes: Modes | None,
+    rows: Rows,
+    times: Times,
+    work: Work,
+    groups: Array,
+    opening: Array,
+    how: AnnealingParameters,
+    moves: int,
+    seed: int,
+    best: Best,
+    halt: Array,
+) -> int:
     """Anneal the orders in place by at most `moves` moves; `best` receives the best orders met.
 
     `how` has temperatures in ticks and shares of moves, `seed` that of the random numbers. Another thread ends the run
@@ -244,9 +291,23 @@ def anneal(shop, modes, rows, times, work, groups, opening, how, moves, seed, be
 
 
 @inner
-def anneal_with_modes(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt):  # type: ignore[no-untyped-def]
-    """Do as `anneal`, with open modes: backwards may be split or fused, and blocks formed or dissolved.
+def anneal_with_modes(
+    shop: Shop,
+    modes: Modes | None,
+    rows: Rows,
+    times: Times,
+    work: Work,
+    groups: Array,
+    opening: Array,
+    how: AnnealingParameters,
+    moves: int,
+    seed: int,
+    best: Best,
+    halt: Array,
+) -> int:
+    """Anneal the orders and modes in place: backwards may be split or fused, and blocks formed or dissolved.
 
-    A function of its own, since it takes three times as long to compile and most problems have no open modes.
+    `modes` is not None; all other arguments and the result are those of annealing with fixed modes. A function of its
+    own, since it takes three times as long to compile and most problems have no open modes.
     """
     return _annealed(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt)

@@ -1,4 +1,4 @@
-"""Annealing for less memory or for a smaller mean under random durations, compiled. Arrays as in `moves`."""
+"""Annealing for less memory or for a smaller mean under random durations, compiled."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pipesched.compiled import inlined, inner
+from solver.local_search.arrays import Array, Move, Rows, Shop, Times
 from solver.local_search.incremental_simulation import evaluate, simulate_from
-from solver.local_search.moves import NOTHING, Array, Move, critical_path, fill, pick, shift
+from solver.local_search.moves import NOTHING, critical_path, fill, pick, shift
 from solver.parameters import tunable, tuned
 
 
@@ -67,7 +68,7 @@ class Work(NamedTuple):
 
 
 @inner
-def delay(work, i, before, lag, rank, first):  # type: ignore[no-untyped-def]
+def delay(work: Work, i: int, before: int, lag: int, rank: Array, first: int) -> None:
     """Raise `new_end[i]`, at this time the start of unit i, to `lag` after the end of unit `before`, in every sample.
 
     Times are in steps of the units. A unit whose rank in the topological sequence is below `first` still ends at `end`,
@@ -79,7 +80,7 @@ def delay(work, i, before, lag, rank, first):  # type: ignore[no-untyped-def]
 
 
 @inner
-def sample_from(shop, rows, work, goal, sequence, first):  # type: ignore[no-untyped-def]
+def sample_from(shop: Shop, rows: Rows, work: Work, goal: Goal, sequence: Array, first: int) -> None:
     """Compute `new_end`, in every sample of durations, of the units at `sequence[first:]`; earlier ones keep `end`.
 
     `sequence` is topological. Everything starts as soon as the order allows, and the lags are the same in every sample.
@@ -99,7 +100,7 @@ def sample_from(shop, rows, work, goal, sequence, first):  # type: ignore[no-unt
 
 
 @inner
-def mean_value(rows, work, goal, first):  # type: ignore[no-untyped-def]
+def mean_value(rows: Rows, work: Work, goal: Goal, first: int) -> float:
     """Return the mean over samples of the latest end or, with `goal.span`, of the longest span of a device, in steps.
 
     Units whose rank in the topological sequence is `first` or more end at `new_end`, others at `end`.
@@ -124,7 +125,7 @@ def mean_value(rows, work, goal, first):  # type: ignore[no-untyped-def]
 
 
 @inner
-def peak_and_mean(shop, order, count, d):  # type: ignore[no-untyped-def]
+def peak_and_mean(shop: Shop, order: Array, count: Array, d: int) -> tuple[int, float]:
     """Return the peak memory of device `d`, and the mean over its units of the memory in use while each runs.
 
     `order[d, :count[d]]` are its units. The mean does not weight units by their durations.
@@ -140,7 +141,7 @@ def peak_and_mean(shop, order, count, d):  # type: ignore[no-untyped-def]
 
 
 @inner
-def memory_energy(shop, order, count, weights):  # type: ignore[no-untyped-def]
+def memory_energy(shop: Shop, order: Array, count: Array, weights: Array) -> float:
     """Return the energy of orders in a search for less memory: the largest peak, with small shares of the others.
 
     That is the largest weighted peak of a device, plus 1/4 of the mean peak and 1/64 of the mean memory of all devices.
@@ -156,7 +157,7 @@ def memory_energy(shop, order, count, weights):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def draw_move(shop, rows, times, work, critical, waiting, heat):  # type: ignore[no-untyped-def]
+def draw_move(shop: Shop, rows: Rows, times: Times, work: Work, critical: int, waiting: int, heat: Heat) -> Move:
     """Draw and make a random move; return it as a `Move`, which also says if it fits into its device's memory.
 
     A unit goes into an idle time, or along the critical path, whose units are `work.path[:critical]`, and
@@ -178,7 +179,7 @@ def draw_move(shop, rows, times, work, critical, waiting, heat):  # type: ignore
 
 
 @inlined
-def fits(shop, rows, d):  # type: ignore[no-untyped-def]
+def fits(shop: Shop, rows: Rows, d: int) -> bool:
     """True if memory along row `d` of the orders, as its units take and give back, never exceeds `capacity[d]`.
 
     A row is the order of a device or of one of its streams; a negative capacity is no limit.
@@ -187,7 +188,9 @@ def fits(shop, rows, d):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def rate(shop, rows, times, work, opening, goal, first):  # type: ignore[no-untyped-def]
+def rate(
+    shop: Shop, rows: Rows, times: Times, work: Work, opening: Array, goal: Goal, first: int
+) -> tuple[bool, float, int]:
     """Return (allowed, energy, longest device) of the orders; they are allowed if acyclic and within the goal's limit.
 
     The energy is what the search minimises: the mean value over samples, in steps, or without samples the
@@ -208,7 +211,7 @@ def rate(shop, rows, times, work, opening, goal, first):  # type: ignore[no-unty
 
 
 @inlined
-def settle_in(rows, times, work, first):  # type: ignore[no-untyped-def]
+def settle_in(rows: Rows, times: Times, work: Work, first: int) -> None:
     """Accept a move: make the simulated times and sequence from rank `first` on the current ones.
 
     A rank is a place in the topological sequence.
@@ -223,7 +226,7 @@ def settle_in(rows, times, work, first):  # type: ignore[no-untyped-def]
 
 
 @inner
-def keep(best, rows):  # type: ignore[no-untyped-def]
+def keep(best: Array, rows: Rows) -> None:
     """Copy the units of each row of `rows.order` to `best`, an array of the same shape (devices, places).
 
     Only the first `rows.count[d]` places of row d are written.
@@ -234,7 +237,19 @@ def keep(best, rows):  # type: ignore[no-untyped-def]
 
 
 @inner
-def settle(shop, rows, times, work, opening, goal, heat, moves, seed, best, halt):  # type: ignore[no-untyped-def]
+def settle(
+    shop: Shop,
+    rows: Rows,
+    times: Times,
+    work: Work,
+    opening: Array,
+    goal: Goal,
+    heat: Heat,
+    moves: int,
+    seed: int,
+    best: Array,
+    halt: Array,
+) -> float:
     """Anneal the orders in place for a lower energy, by at most `moves` moves; `best` receives the best order met.
 
     The energy is that of `goal`: memory, or the mean value over samples of durations; `heat` has its temperatures. No

@@ -12,7 +12,7 @@ import numpy as np
 from pipesched.compiled import inner
 from pipesched.deadline import SHORT, asking
 from pipesched.int64_arrays import int64_array
-from solver.local_search.moves import Array
+from solver.local_search.arrays import Array, Rows, Shop
 from solver.local_search.units.order_units import Units
 from solver.parameters import tunable, tuned
 
@@ -53,7 +53,7 @@ def exchangeable(units: object) -> Array:
 
 
 @inner
-def draw_pair(groups):  # type: ignore[no-untyped-def]
+def draw_pair(groups: Array) -> tuple[int, int]:
     """Return the indices of two different random rows of `groups`, which has the units of a chain in each row."""
     count = groups.shape[0]
     one = np.random.randint(count)
@@ -61,7 +61,7 @@ def draw_pair(groups):  # type: ignore[no-untyped-def]
 
 
 @inner
-def exchange(shop, rows, one, other):  # type: ignore[no-untyped-def]
+def exchange(shop: Shop, rows: Rows, one: Array, other: Array) -> None:
     """Let each unit of row `one` and its counterpart in row `other` change places; doing it again undoes it.
 
     Both are arrays of units, those of one index on the same device. The orders `rows.order` and `rows.place` change.

@@ -2,35 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from pipesched.compiled import inlined
-from pipesched.int64_arrays import IntArray
+from solver.local_search.arrays import Array, Modes, Rows, Shop, Times
 from solver.local_search.modes import ABSENT
-
-
-class Times(NamedTuple):
-    """Starts and tails of the current schedule, its topological sequence, and working arrays, by unit.
-
-    `tail` is the longest path from a unit's end to the latest end. `new_start` equals `start` except while a move is
-    simulated; `changed` has the units for which it differs, `marked[k]` the number of the simulation that reached rank
-    k. `fresh` is the part of the sequence being simulated, each unit of which still waits for `missing` others. `clock`
-    has the number of the last simulation, the number of changed units, and the lengths of the sequence and of its new
-    part.
-    """
-
-    start: IntArray
-    new_start: IntArray
-    tail: IntArray
-    sequence: IntArray
-    fresh: IntArray
-    missing: IntArray
-    changed: IntArray
-    marked: IntArray
-    clock: IntArray
-
 
 # Places of `Times.clock`.
 STAMP, CHANGED, LENGTH, FRESH = range(4)
@@ -43,7 +19,17 @@ def times_of(units: int) -> Times:
 
 
 @inlined
-def reopen(shop, modes, rows, times, opening, sequence, first, begin, length):  # type: ignore[no-untyped-def]
+def reopen(
+    shop: Shop,
+    modes: Modes | None,
+    rows: Rows,
+    times: Times,
+    opening: Array,
+    sequence: Array,
+    first: int,
+    begin: int,
+    length: int,
+) -> tuple[int, int]:
     """Prepare a simulation of `sequence[begin:length]`: count each unit's simulated predecessors, and set its first
     start.
 
@@ -88,7 +74,18 @@ def reopen(shop, modes, rows, times, opening, sequence, first, begin, length):  
 
 
 @inlined
-def simulate_from(shop, modes, rows, times, opening, sequence, first, last, begin, length):  # type: ignore[no-untyped-def]
+def simulate_from(
+    shop: Shop,
+    modes: Modes | None,
+    rows: Rows,
+    times: Times,
+    opening: Array,
+    sequence: Array,
+    first: int,
+    last: int,
+    begin: int,
+    length: int,
+) -> bool:
     """Compute in `times.new_start` the earliest starts of `sequence[begin:length]`; False if their order has a cycle.
 
     They are the units of ranks `first` to `last` in the topological sequence, and those without a rank; their new order
@@ -130,7 +127,7 @@ def simulate_from(shop, modes, rows, times, opening, sequence, first, last, begi
 
 
 @inlined
-def evaluate(shop, rows, times, opening, first):  # type: ignore[no-untyped-def]
+def evaluate(shop: Shop, rows: Rows, times: Times, opening: Array, first: int) -> tuple[int, float, int]:
     """Return the longest time of a device from opening to last end, the mean over devices, and that device; in ticks.
 
     `opening` is by device. Units of rank `first` or more in the topological sequence have their start in

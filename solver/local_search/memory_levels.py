@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pipesched.compiled import inlined, inner
+from solver.local_search.arrays import Array, Rows, Shop
 
 
 @inlined
-def fill_levels(shop, rows, level, d, low):  # type: ignore[no-untyped-def]
+def fill_levels(shop: Shop, rows: Rows, level: Array, d: int, low: int) -> None:
     """Write to `level[d, k]` the memory in use after place k of device `d`, for k from `low` on.
 
     A place is an index in the device's order `rows.order[d]`; the level before `low` must be right.
@@ -19,7 +20,7 @@ def fill_levels(shop, rows, level, d, low):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def fits_from(shop, rows, level, d, low, high):  # type: ignore[no-untyped-def]
+def fits_from(shop: Shop, rows: Rows, level: Array, d: int, low: int, high: int) -> bool:
     """True if the capacity of device `d` (negative: unlimited) suffices at places `low` to `high`, both included.
 
     `level[d, k]` is the memory in use after place k of the device's order; only that at `low - 1` is read.
@@ -37,7 +38,7 @@ def fits_from(shop, rows, level, d, low, high):  # type: ignore[no-untyped-def]
 
 
 @inner
-def all_fit(shop, rows, level):  # type: ignore[no-untyped-def]
+def all_fit(shop: Shop, rows: Rows, level: Array) -> bool:
     """True if memory suffices at every place of the orders of all devices; `level` is not read."""
     d, devices = 0, rows.count.shape[0]
     while d < devices and fits_from(shop, rows, level, d, 0, rows.count[d] - 1):

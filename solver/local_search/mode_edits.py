@@ -7,6 +7,7 @@ highest place on the device, and the least and highest rank of the units there.
 from __future__ import annotations
 
 from pipesched.compiled import inlined, inner
+from solver.local_search.arrays import Modes, Rows, Shop
 from solver.local_search.modes import ABSENT, FORWARD, FUSED, OTHER, ROLE, attach, detach, insert, remove, renew
 
 # Edits that a move may consist of at most.
@@ -15,14 +16,14 @@ _CARRY, _JOIN, _CUT, _FUSE, _SPLIT = range(5)
 
 
 @inner
-def begin(modes):  # type: ignore[no-untyped-def]
+def begin(modes: Modes) -> None:
     """Begin a move: clear the log of edits (`modes.log`) and the touched range (`modes.touched`)."""
     modes.log[0, 0] = 0
     modes.touched[0], modes.touched[1], modes.touched[2], modes.touched[3] = ABSENT, -1, ABSENT, -1
 
 
 @inner
-def touch(modes, rows, d, low, high):  # type: ignore[no-untyped-def]
+def touch(modes: Modes, rows: Rows, d: int, low: int, high: int) -> None:
     """Extend the touched range by places `low` to `high` of device `d`, and by the ranks of the units there.
 
     A rank is a place in the topological sequence; units that have none yet do not count.
@@ -37,7 +38,7 @@ def touch(modes, rows, d, low, high):  # type: ignore[no-untyped-def]
 
 
 @inner
-def note(modes, edit, d, x, y):  # type: ignore[no-untyped-def]
+def note(modes: Modes, edit: int, d: int, x: int, y: int) -> None:
     """Append an edit of device `d` to the log, by which `undo` reverts it.
 
     `edit` is its kind (`_CARRY` to `_SPLIT`); `x` and `y` are its arguments, by kind: two places, an operation and a
@@ -49,7 +50,7 @@ def note(modes, edit, d, x, y):  # type: ignore[no-untyped-def]
 
 
 @inner
-def fuse(shop, modes, rows, b):  # type: ignore[no-untyped-def]
+def fuse(shop: Shop, modes: Modes, rows: Rows, b: int) -> None:
     """Make the split backward `b` a full one, at its place in the order; its weight pass loses its own place.
 
     Duration and memory of `b` in `shop` become those of both.
@@ -65,7 +66,7 @@ def fuse(shop, modes, rows, b):  # type: ignore[no-untyped-def]
 
 
 @inner
-def split(shop, modes, rows, b, k):  # type: ignore[no-untyped-def]
+def split(shop: Shop, modes: Modes, rows: Rows, b: int, k: int) -> None:
     """Split the full backward `b`: its weight pass gets place `k` of the device's order, which is after the backward.
 
     Duration and memory of `b` in `shop` become its own.
@@ -81,7 +82,7 @@ def split(shop, modes, rows, b, k):  # type: ignore[no-untyped-def]
 
 
 @inner
-def join(shop, modes, rows, d, k):  # type: ignore[no-untyped-def]
+def join(shop: Shop, modes: Modes, rows: Rows, d: int, k: int) -> None:
     """Make a block of the forward and the full backward, in either order, at places `k` and `k + 1` of device `d`.
 
     The block takes place `k`; later units move down by one.
@@ -97,7 +98,7 @@ def join(shop, modes, rows, d, k):  # type: ignore[no-untyped-def]
 
 
 @inner
-def cut(shop, modes, rows, d, k, forward_first):  # type: ignore[no-untyped-def]
+def cut(shop: Shop, modes: Modes, rows: Rows, d: int, k: int, forward_first: int) -> None:
     """Replace the block at place `k` of device `d` by its two passes, the forward first if `forward_first` is 1, else
     second.
 
@@ -110,7 +111,7 @@ def cut(shop, modes, rows, d, k, forward_first):  # type: ignore[no-untyped-def]
 
 
 @inner
-def carry(shop, modes, rows, d, source, target):  # type: ignore[no-untyped-def]
+def carry(shop: Shop, modes: Modes, rows: Rows, d: int, source: int, target: int) -> int:
     """Move the unit at place `source` of device `d` towards `target`; return the place reached. Moving it back undoes
     it.
 
@@ -138,20 +139,20 @@ def carry(shop, modes, rows, d, source, target):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _joined_line(shop, modes, node):  # type: ignore[no-untyped-def]
+def _joined_line(shop: Shop, modes: Modes, node: int) -> int:
     """Return the line (number of a role on a stage) of the forward joined to backward `node` in a block; -1 if none
     is."""
     return shop.line[modes.mate[node]] if modes.mate[node] >= 0 else -1
 
 
 @inner
-def _may_pass(shop, modes, left, moved):  # type: ignore[no-untyped-def]
+def _may_pass(shop: Shop, modes: Modes, left: int, moved: int) -> bool:
     """True if no split backward enters a block when units `left` and `moved`, one of them a block, change places."""
     return shop.line[left] != shop.line[moved] or (modes.of[left, FUSED] and modes.of[moved, FUSED])
 
 
 @inner
-def _pass(shop, modes, rows, left, moved):  # type: ignore[no-untyped-def]
+def _pass(shop: Shop, modes: Modes, rows: Rows, left: int, moved: int) -> tuple[int, int]:
     """Let two neighbouring units change places, at least one of them a block; return them as (left, moved) afterwards.
 
     Forwards of one line, or backwards of one line, change blocks instead, so that they keep their order. A line is a
@@ -187,7 +188,7 @@ def _pass(shop, modes, rows, left, moved):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def undo(shop, modes, rows):  # type: ignore[no-untyped-def]
+def undo(shop: Shop, modes: Modes, rows: Rows) -> None:
     """Revert the edits in the log, the last one first, and clear the log."""
     for number in range(modes.log[0, 0], 0, -1):
         entry = modes.log[number]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipesched.compiled import inlined, inner
+from solver.local_search.arrays import Array, Modes, Rows, Shop
 from solver.local_search.mode_edits import carry, cut, fuse, join, split
 from solver.local_search.modes import BACKWARD, FORWARD, FREE, FUSED, OTHER, ROLE, WEIGHT
 from solver.local_search.moves import distance
@@ -30,7 +31,7 @@ _CARRIED = _BACKWARD_PAIRED + _PARAMS.carried
 
 
 @inlined
-def change_mode(shop, modes, rows, path, critical, reach):  # type: ignore[no-untyped-def]
+def change_mode(shop: Shop, modes: Modes, rows: Rows, path: Array, critical: int, reach: int) -> int:
     """Change the mode of one random operation, mostly on the critical path; return its device.
 
     A weight pass is fused with its backward, a block dissolved, a forward or backward joined to a block, a backward
@@ -60,7 +61,7 @@ def change_mode(shop, modes, rows, path, critical, reach):  # type: ignore[no-un
 
 
 @inner
-def _dissolve(shop, modes, rows, d, b, reach):  # type: ignore[no-untyped-def]
+def _dissolve(shop: Shop, modes: Modes, rows: Rows, d: int, b: int, reach: int) -> None:
     """Separate the block of backward `b`; then mostly join one of its passes to another partner, or move one away.
 
     All on device `d`; partners and new places are at most about `reach` places away.
@@ -82,7 +83,7 @@ def _dissolve(shop, modes, rows, d, b, reach):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _pair(shop, modes, rows, d, node, but, reach):  # type: ignore[no-untyped-def]
+def _pair(shop: Shop, modes: Modes, rows: Rows, d: int, node: int, but: int, reach: int) -> None:
     """Join a forward or backward, `node`, to a nearby unpaired partner other than `but`, if their block saves time.
 
     The first partner found counts, from a random distance up to `reach` on, before or after it in the order of device
@@ -105,7 +106,7 @@ def _pair(shop, modes, rows, d, node, but, reach):  # type: ignore[no-untyped-de
 
 
 @inner
-def _bring_together(shop, modes, rows, d, f, b):  # type: ignore[no-untyped-def]
+def _bring_together(shop: Shop, modes: Modes, rows: Rows, d: int, f: int, b: int) -> None:
     """Move forward `f` next to backward `b` or the latter to the former, in the order of device `d`, and make them a
     block.
 

@@ -6,33 +6,12 @@ block, represented in the order by the B; the arcs of the F then lead to the B. 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from pipesched.compiled import inner
-from solver.local_search.moves import Array
+from solver.local_search.arrays import Modes, Rows, Shop
 
 # Rank of units without a place: above all others.
 ABSENT = 2**62
 FORWARD, BACKWARD, WEIGHT = range(3)
-
-
-class Modes(NamedTuple):
-    """Costs and memory of operations by mode, and the edits of the current move.
-
-    `of[n]` has the columns listed in this file for operation n, `mate[n]` the F joined to it (-1: none). A line is a
-    role (F, B or W) on a stage. `block[l, m]` is the duration in ticks of a block of a forward of line l and a backward
-    of line m, -1 if there is none, and `gains[l, m]` is 1 if that is shorter than the two. `twin[0, a]` is the index in
-    `feeds` of arc a of `waits`, `twin[1, a]` that in `waits` of arc a of `feeds`. `log` and `touched` are those of
-    `mode_edits`.
-    """
-
-    of: Array
-    mate: Array
-    block: Array
-    gains: Array
-    twin: Array
-    log: Array
-    touched: Array
 
 
 # Columns of `Modes.of`: the role; the other half (the W of a B, the B of a W, or -1); whether a B is fused, and whether
@@ -41,21 +20,8 @@ COLUMNS = range(10)
 ROLE, OTHER, FUSED, FREE, TICKS, TAKES, GIVES, WHOLE_TICKS, WHOLE_TAKES, WHOLE_GIVES = COLUMNS
 
 
-class Rows(NamedTuple):
-    """The order of every device, and the rank of every operation in the topological sequence last simulated.
-
-    `order[d, k]` is the unit at place k of device d, which has `count[d]`; `place[n]` is the place of unit n (-1:
-    none).
-    """
-
-    order: Array
-    count: Array
-    place: Array
-    rank: Array
-
-
 @inner
-def renew(shop, modes, b):  # type: ignore[no-untyped-def]
+def renew(shop: Shop, modes: Modes, b: int) -> None:
     """Set duration and memory of backward `b` in `shop` according to its current mode: split, full, or in a block."""
     at = WHOLE_TICKS if modes.of[b, FUSED] else TICKS
     shop.ticks[b], shop.takes[b], shop.gives[b] = modes.of[b, at], modes.of[b, at + 1], modes.of[b, at + 2]
@@ -67,7 +33,7 @@ def renew(shop, modes, b):  # type: ignore[no-untyped-def]
 
 
 @inner
-def lead(shop, modes, f, node):  # type: ignore[no-untyped-def]
+def lead(shop: Shop, modes: Modes, f: int, node: int) -> None:
     """Make the arcs of forward `f` lead to and from operation `node`, which stands for it in the order.
 
     Changed are the entries of `shop.waits_for` of its successors, and those of `shop.feeds_to` of its predecessors.
@@ -79,7 +45,7 @@ def lead(shop, modes, f, node):  # type: ignore[no-untyped-def]
 
 
 @inner
-def attach(shop, modes, rows, f, b):  # type: ignore[no-untyped-def]
+def attach(shop: Shop, modes: Modes, rows: Rows, f: int, b: int) -> None:
     """Join forward `f` to backward `b` as a block; the forward loses its place."""
     modes.mate[b] = f
     rows.place[f] = -1
@@ -88,7 +54,7 @@ def attach(shop, modes, rows, f, b):  # type: ignore[no-untyped-def]
 
 
 @inner
-def detach(shop, modes, b):  # type: ignore[no-untyped-def]
+def detach(shop: Shop, modes: Modes, b: int) -> int:
     """Separate the forward joined to backward `b` and return it; it has no place yet."""
     f = modes.mate[b]
     modes.mate[b] = -1
@@ -98,7 +64,7 @@ def detach(shop, modes, b):  # type: ignore[no-untyped-def]
 
 
 @inner
-def insert(rows, d, k, node):  # type: ignore[no-untyped-def]
+def insert(rows: Rows, d: int, k: int, node: int) -> None:
     """Put operation `node` at place `k` of device `d`; those from there on move up by one.
 
     `rows.count[d]` rises by one.
@@ -112,7 +78,7 @@ def insert(rows, d, k, node):  # type: ignore[no-untyped-def]
 
 
 @inner
-def remove(rows, d, k):  # type: ignore[no-untyped-def]
+def remove(rows: Rows, d: int, k: int) -> None:
     """Remove the unit at place `k` of device `d`; later ones move down by one."""
     order, place = rows.order, rows.place
     place[order[d, k]] = -1

@@ -3,22 +3,16 @@
 Moves along the critical path are those of van Laarhoven, Aarts and Lenstra for the job shop (Operations Research 40,
 1992); here units (passes or blocks) may jump over several others, passes of one kind and stage keep their micro-batch
 order, and memory must suffice.
-
-All arrays are by unit unless noted: `order[d, k]` is the k-th unit of device d, of which there are `count[d]`, and
-`place` its inverse; `waits` and `feeds` are the predecessors and successors in compressed rows (unit n's are
-`at[n]:at[n + 1]`, each a unit and a lag in ticks); `opening[d]` is the tick before which device d does not start;
-capacity -1 is none. `modes` is None where they are fixed; else the needs of an operation joined to a unit are that
-unit's too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from pipesched.compiled import inlined
+from solver.local_search.arrays import Array, Modes, Rows, Shop
 from solver.parameters import tunable, tuned
 
 
@@ -36,54 +30,13 @@ _PARAMS = MoveParams()
 _SEVERAL, _INTO_GAPS, _CRITICAL = _PARAMS.several, _PARAMS.into_gaps, _PARAMS.critical
 
 
-Array = Any  # numpy arrays of int64, one dimension unless said
-
-
-class Shop(NamedTuple):
-    """Data of a search over orders that moves leave unchanged, except that durations and arcs follow open modes.
-
-    By unit: duration in ticks, device, line (units of one line keep their order), memory taken at the start and given
-    back at the end, and arcs as above; by device: memory capacity.
-    """
-
-    ticks: Array
-    device: Array
-    line: Array
-    takes: Array
-    gives: Array
-    capacity: Array
-    waits_at: Array
-    waits_for: Array
-    waits_lag: Array
-    feeds_at: Array
-    feeds_to: Array
-    feeds_lag: Array
-
-
-class Move(NamedTuple):
-    """A move made in the orders; `fits` is True if the memory of its device suffices.
-
-    The unit at place `source` of device `d` went to `target`; if d is `EXCHANGE`, rows `source` and `target` of
-    `groups` changed places; if it is `NOTHING`, no move was made. It changed places `low` to `high` of the device and
-    units of rank `first` to `last`; newly placed units are at the end of the sequence, up to `end`.
-    """
-
-    d: int
-    source: int
-    target: int
-    low: int
-    high: int
-    first: int
-    last: int
-    end: int
-    fits: bool
-
-
 NOTHING, EXCHANGE = -1, -2
 
 
 @inlined
-def critical_path(shop, modes, rows, start, device, path, gaps):  # type: ignore[no-untyped-def]
+def critical_path(
+    shop: Shop, modes: Modes | None, rows: Rows, start: Array, device: int, path: Array, gaps: Array
+) -> tuple[int, int]:
     """Trace a critical path back from the last unit of `device`, at random where there are several, and sort its units.
 
     Units that start when the unit before on their device ends go into `path`; those that wait for another device, while
@@ -122,7 +75,7 @@ def critical_path(shop, modes, rows, start, device, path, gaps):  # type: ignore
 
 
 @inlined
-def shift(shop, order, place, d, source, target):  # type: ignore[no-untyped-def]
+def shift(shop: Shop, order: Array, place: Array, d: int, source: int, target: int) -> None:
     """Move the unit at place `source` of device `d` to place `target`; those between close up. Moving it back undoes
     it.
 
@@ -145,7 +98,17 @@ def shift(shop, order, place, d, source, target):  # type: ignore[no-untyped-def
 
 
 @inlined
-def pick(shop, count, place, path, critical, gaps, waiting, reach, distant):  # type: ignore[no-untyped-def]
+def pick(
+    shop: Shop,
+    count: Array,
+    place: Array,
+    path: Array,
+    critical: int,
+    gaps: Array,
+    waiting: int,
+    reach: int,
+    distant: float,
+) -> tuple[int, int, int]:
     """Draw a move: return the device, and the places that a unit leaves and goes to; equal places mean no move.
 
     Either a later unit goes before one of `gaps`, for which its device waits; or a unit of `path` (sometimes any unit)
@@ -178,7 +141,7 @@ def pick(shop, count, place, path, critical, gaps, waiting, reach, distant):  # 
 
 
 @inlined
-def fill(shop, order, count, start):  # type: ignore[no-untyped-def]
+def fill(shop: Shop, order: Array, count: Array, start: Array) -> tuple[int, int, int]:
     """Draw a move of a later unit into an idle time of a random device: return the device, its place and the new place.
 
     The longer an idle time, the likelier it is drawn; if the device never idles, the new place is the first. `order[d,
@@ -196,6 +159,6 @@ def fill(shop, order, count, start):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def distance(n):  # type: ignore[no-untyped-def]
+def distance(n: int) -> int:
     """Return a random number of places from 1 to `n`, each order of magnitude equally likely."""
     return int(n ** np.random.random())

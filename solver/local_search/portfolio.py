@@ -18,7 +18,8 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.construction.timing import best_times
 from solver.limits import Limits
-from solver.local_search.annealing import Annealer, AnnealingParameters, Movable
+from solver.local_search.annealing import Annealer, Movable
+from solver.local_search.annealing_parameters import AnnealingParameters
 from solver.local_search.pool import Member, Pool
 from solver.local_search.pool import length as length_of
 from solver.local_search.units.operation_units import Operations, dominated_split, modes_matter

@@ -9,6 +9,7 @@ later unit a lower bound on the longest device.
 from __future__ import annotations
 
 from pipesched.compiled import inlined, inner
+from solver.local_search.arrays import Array, Modes, Move, Rows, Shop, Times
 from solver.local_search.incremental_simulation import CHANGED, FRESH, LENGTH, STAMP, simulate_from
 from solver.local_search.modes import ABSENT
 
@@ -17,7 +18,7 @@ CYCLE, TOO_LONG, SIMULATED = range(3)
 
 
 @inlined
-def gather(times, place, move):  # type: ignore[no-untyped-def]
+def gather(times: Times, place: Array, move: Move) -> int:
     """Write the placed units that a move touched, all of whose starts may change, to `times.changed`; return their
     number.
 
@@ -37,7 +38,9 @@ def gather(times, place, move):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def simulate_move(shop, modes, rows, times, opening, move, most):  # type: ignore[no-untyped-def]
+def simulate_move(
+    shop: Shop, modes: Modes | None, rows: Rows, times: Times, opening: Array, move: Move, most: int
+) -> int:
     """Compute the starts after a move in `times.new_start`, in ticks; return `CYCLE`, `TOO_LONG` or `SIMULATED`.
 
     It stops as too long once a path is longer than `most` ticks. `opening` has by device the tick before which it does
@@ -50,11 +53,12 @@ def simulate_move(shop, modes, rows, times, opening, move, most):  # type: ignor
 
 
 @inlined
-def pass_on(shop, modes, rows, times, opening, move, most):  # type: ignore[no-untyped-def]
-    """Propagate changed starts to units after the move's last rank, in the order of the topological sequence.
+def pass_on(shop: Shop, modes: Modes | None, rows: Rows, times: Times, opening: Array, move: Move, most: int) -> int:
+    """Compute the starts of units after those that the move touched, as far as they change, in the order of the
+    sequence.
 
-    Only units are computed again one of whose predecessors has changed. Returns `TOO_LONG` once a path is longer than
-    `most` ticks, else `SIMULATED`.
+    A unit is computed only if one of its predecessors has changed. `opening` has by device the tick before which it
+    does not start. Returns `TOO_LONG` once a path is longer than `most` ticks, else `SIMULATED`.
     """
     d, low, high, last = move.d, move.low, move.high, move.last
     place, start, new_start, fresh, changed = rows.place, times.start, times.new_start, times.fresh, times.changed
@@ -85,14 +89,25 @@ def pass_on(shop, modes, rows, times, opening, move, most):  # type: ignore[no-u
 
 
 @inlined
-def neighbour(shop, rows, i, step):  # type: ignore[no-untyped-def]
+def neighbour(shop: Shop, rows: Rows, i: int, step: int) -> int:
     """Return the unit `step` (1 or -1) places after unit `i` in its device's order, -1 if there is none."""
     device, place = shop.device[i], rows.place[i] + step
     return rows.order[device, place] if 0 <= place < rows.count[device] else -1
 
 
 @inlined
-def longest_path_to(shop, modes, rows, i, near, at, units, lags, longest, length):  # type: ignore[no-untyped-def]
+def longest_path_to(
+    shop: Shop,
+    modes: Modes | None,
+    rows: Rows,
+    i: int,
+    near: int,
+    at: Array,
+    units: Array,
+    lags: Array,
+    longest: Array,
+    length: int,
+) -> int:
     """Return the longest path to unit `i` from one side, by its neighbour `near` or its arcs, in ticks; at least
     `length`.
 
@@ -115,7 +130,19 @@ def longest_path_to(shop, modes, rows, i, near, at, units, lags, longest, length
 
 
 @inlined
-def mark(modes, rows, times, i, near, at, units, low, high, step, reach):  # type: ignore[no-untyped-def]
+def mark(
+    modes: Modes | None,
+    rows: Rows,
+    times: Times,
+    i: int,
+    near: int,
+    at: Array,
+    units: Array,
+    low: int,
+    high: int,
+    step: int,
+    reach: int,
+) -> int:
     """Mark a unit's neighbour `near` and the units of its arcs on one side that rank between `low` and `high`.
 
     Marked units are computed again. Returns the last rank marked in the direction of `step` (1 or -1), or `reach` if
@@ -142,7 +169,7 @@ def mark(modes, rows, times, i, near, at, units, low, high, step, reach):  # typ
 
 
 @inlined
-def begin_of(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-def]
+def begin_of(shop: Shop, modes: Modes | None, rows: Rows, times: Times, opening: Array, i: int) -> int:
     """Return the earliest start of unit `i` in ticks, after all its predecessors by their new starts.
 
     It is not before the `opening` of its device.
@@ -153,7 +180,7 @@ def begin_of(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-d
 
 
 @inlined
-def tail_of(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-def]
+def tail_of(shop: Shop, modes: Modes | None, rows: Rows, times: Times, opening: Array, i: int) -> int:
     """Return the tail of unit `i` in ticks: the longest path from its end to the end of a device, less that one's
     opening."""
     near, least = neighbour(shop, rows, i, 1), -opening[shop.device[i]]
@@ -162,7 +189,7 @@ def tail_of(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-de
 
 
 @inlined
-def mark_after(shop, modes, rows, times, i, last, reach):  # type: ignore[no-untyped-def]
+def mark_after(shop: Shop, modes: Modes | None, rows: Rows, times: Times, i: int, last: int, reach: int) -> int:
     """Mark the successors of unit `i` whose rank is above `last`, as units whose start may change.
 
     A rank is a place in the topological sequence. Returns the highest rank marked, or `reach` if that is higher.
@@ -172,7 +199,7 @@ def mark_after(shop, modes, rows, times, i, last, reach):  # type: ignore[no-unt
 
 
 @inlined
-def mark_before(shop, modes, rows, times, i, first, reach):  # type: ignore[no-untyped-def]
+def mark_before(shop: Shop, modes: Modes | None, rows: Rows, times: Times, i: int, first: int, reach: int) -> int:
     """Mark the predecessors of unit `i` whose rank is below `first`, as units whose tail may change.
 
     A rank is a place in the topological sequence. Returns the lowest rank marked, or `reach` if that is lower.
@@ -182,7 +209,7 @@ def mark_before(shop, modes, rows, times, i, first, reach):  # type: ignore[no-u
 
 
 @inlined
-def forget(times):  # type: ignore[no-untyped-def]
+def forget(times: Times) -> None:
     """Set the new starts of changed units to those before the move, which is rejected and to be undone."""
     start, new_start, changed = times.start, times.new_start, times.changed
     for k in range(times.clock[CHANGED]):
@@ -191,7 +218,7 @@ def forget(times):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def settle_in(shop, modes, rows, times, opening, move):  # type: ignore[no-untyped-def]
+def settle_in(shop: Shop, modes: Modes | None, rows: Rows, times: Times, opening: Array, move: Move) -> None:
     """Accept the simulated move: update sequence, ranks, starts, and the tails of all units that it changes.
 
     `opening` has by device the tick before which it does not start.
@@ -223,7 +250,18 @@ def settle_in(shop, modes, rows, times, opening, move):  # type: ignore[no-untyp
 
 
 @inner
-def settle_tails(shop, modes, rows, times, opening, d, low, high, first, last):  # type: ignore[no-untyped-def]
+def settle_tails(
+    shop: Shop,
+    modes: Modes | None,
+    rows: Rows,
+    times: Times,
+    opening: Array,
+    d: int,
+    low: int,
+    high: int,
+    first: int,
+    last: int,
+) -> None:
     """Compute the tails of units of rank `last` down to `first`, and of earlier units whose tail changes thereby.
 
     Units at places `low` to `high` of device `d` have other neighbours, so those before them are computed in any case.

@@ -51,7 +51,7 @@ class Gaps(NamedTuple):
 
 
 @inner
-def push(heap, key, size, n):  # type: ignore[no-untyped-def]
+def push(heap: Array, key: Array, size: int, n: int) -> int:
     """Insert `n` into the first `size` entries of a binary heap ordered by `key[n]`, the least first; return the new
     size."""
     i = size
@@ -63,7 +63,7 @@ def push(heap, key, size, n):  # type: ignore[no-untyped-def]
 
 
 @inner
-def pop(heap, key, size):  # type: ignore[no-untyped-def]
+def pop(heap: Array, key: Array, size: int) -> tuple[int, int]:
     """Remove the entry of least key from the first `size` entries of a binary heap; return it and the new size.
 
     `key` is by entry: entry n has `key[n]`.
@@ -84,7 +84,7 @@ def pop(heap, key, size):  # type: ignore[no-untyped-def]
 
 
 @inner
-def place(gaps, r, begin, steps):  # type: ignore[no-untyped-def]
+def place(gaps: Gaps, r: int, begin: int, steps: int) -> int:
     """Reserve the first free interval of length `steps` of stream `r` from step `begin` on; return its start.
 
     It is merged with busy intervals that it adjoins.
@@ -118,7 +118,7 @@ def place(gaps, r, begin, steps):  # type: ignore[no-untyped-def]
 
 
 @inner
-def first_fit(gaps, r, begin, steps):  # type: ignore[no-untyped-def]
+def first_fit(gaps: Gaps, r: int, begin: int, steps: int) -> int:
     """Return the start of the first free interval of length `steps` of stream `r` from step `begin` on, not reserving
     it."""
     low, high = 0, gaps.count[r]
@@ -135,7 +135,7 @@ def first_fit(gaps, r, begin, steps):  # type: ignore[no-untyped-def]
 
 
 @inner
-def place_job(shop, gaps, n, begin):  # type: ignore[no-untyped-def]
+def place_job(shop: Shop, gaps: Gaps, n: int, begin: int) -> int:
     """Reserve the first interval from step `begin` on in which all streams of job `n` are free; return its start.
 
     It is as long as the job, and reserved on its stream and on all others that it occupies (`shop.further`).
@@ -156,7 +156,7 @@ def place_job(shop, gaps, n, begin):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def generate(shop, rank, start, gaps):  # type: ignore[no-untyped-def]
+def generate(shop: Shop, rank: Array, start: Array, gaps: Gaps) -> int:
     """Write the starts of all jobs in steps into `start`; return the latest end, or -1 if memory causes a deadlock.
 
     `shop` has the data of the jobs. Of the jobs whose predecessors are placed, the one of lowest `rank` (by job) is

@@ -40,12 +40,15 @@ from solver.construction.lists.layout import (
     WEIGHT,
     WHOLE,
     YIELDS,
+    Rules,
+    Shop,
+    State,
 )
 from solver.construction.lists.memory import has_room
 
 
 @part
-def when_ready(shop, state, s, what, free):  # type: ignore[no-untyped-def]
+def when_ready(shop: Shop, state: State, s: int, what: int, free: int) -> int:
     """Return the earliest start in ticks of a stage's next forward or backward on a device free at `free`, memory
     aside.
 
@@ -67,7 +70,7 @@ def when_ready(shop, state, s, what, free):  # type: ignore[no-untyped-def]
 
 
 @part
-def fits(shop, state, d, s, j, what):  # type: ignore[no-untyped-def]
+def fits(shop: Shop, state: State, d: int, s: int, j: int, what: int) -> bool:
     """True if the memory of device `d` admits the forward or backward (`what`) of micro-batch `j` on stage `s` now."""
     found = True
     if shop.devices[d, LIMITED] != 0:
@@ -79,7 +82,7 @@ def fits(shop, state, d, s, j, what):  # type: ignore[no-untyped-def]
 
 
 @part
-def next_weight(state, s):  # type: ignore[no-untyped-def]
+def next_weight(state: State, s: int) -> int:
     """Return the micro-batch of a stage's next weight pass, whose backward may not have run yet.
 
     Backwards in blocks have no weight pass: `state.turn` is moved past them.
@@ -90,7 +93,7 @@ def next_weight(state, s):  # type: ignore[no-untyped-def]
 
 
 @part
-def choose(shop, rules, state, d, restrained):  # type: ignore[no-untyped-def]
+def choose(shop: Shop, rules: Rules, state: State, d: int, restrained: bool) -> None:
     """Choose the next pass of device `d` by kind and start, and record it in `state.now`.
 
     The gradient or forward that can start first is next, gradients preferred; a weight pass runs if that is not about
@@ -136,7 +139,7 @@ def choose(shop, rules, state, d, restrained):  # type: ignore[no-untyped-def]
 
 
 @part
-def plan(state, d, at, kind, s, mate):  # type: ignore[no-untyped-def]
+def plan(state: State, d: int, at: int, kind: int, s: int, mate: int) -> None:
     """Record the next pass of device `d` in `state.now`: start, kind, stage, and stage of the backward in a block or
     -1.
 
@@ -147,7 +150,9 @@ def plan(state, d, at, kind, s, mate):  # type: ignore[no-untyped-def]
 
 
 @part
-def with_block(shop, rules, state, d, kind, alone, alone_at):  # type: ignore[no-untyped-def]
+def with_block(
+    shop: Shop, rules: Rules, state: State, d: int, kind: int, alone: int, alone_at: int
+) -> tuple[int, int, int, int]:
     """Return what runs next: the first block that saves time if it starts soon enough after the best single pass, else
     that.
 
@@ -178,7 +183,7 @@ def with_block(shop, rules, state, d, kind, alone, alone_at):  # type: ignore[no
 
 
 @part
-def weight_ahead(shop, rules, state, d):  # type: ignore[no-untyped-def]
+def weight_ahead(shop: Shop, rules: Rules, state: State, d: int) -> int:
     """Return the stage of device `d` whose weight pass is next: that of the earliest micro-batch less the stage's
     `AHEAD`.
 
@@ -194,7 +199,7 @@ def weight_ahead(shop, rules, state, d):  # type: ignore[no-untyped-def]
 
 
 @part
-def choose_by_rank(shop, rules, state, d, restrained):  # type: ignore[no-untyped-def]
+def choose_by_rank(shop: Shop, rules: Rules, state: State, d: int, restrained: bool) -> None:
     """Choose the next pass of device `d` by rank, and record it in `state.now`: of all that can start about as early as
     any, that of the lowest rank.
 

@@ -30,13 +30,16 @@ from solver.construction.lists.layout import (
     TICKS,
     WEIGHT,
     WHOLE,
+    Array,
+    Rules,
+    Shop,
     State,
 )
 from solver.construction.lists.memory import hold
 
 
 @making
-def nothing_put(shop):  # type: ignore[no-untyped-def]
+def nothing_put(shop: Shop) -> State:
     """Return the `State` of a list scheduling run before its first pass: all times 0, no memory in use.
 
     The next micro-batch of each stage is the first one of its chain.
@@ -59,7 +62,7 @@ def nothing_put(shop):  # type: ignore[no-untyped-def]
 
 
 @part
-def earliest(now, later):  # type: ignore[no-untyped-def]
+def earliest(now: Array, later: bool) -> int:
     """Return the device whose next pass, recorded in `now`, starts first; -1 if none has a next pass.
 
     `now` is `State.now`, a row for each device. Ties go to the last device if `later`, else the first.
@@ -74,7 +77,7 @@ def earliest(now, later):  # type: ignore[no-untyped-def]
 
 
 @part
-def put_pass(shop, state, put, done, d, s, kind, end):  # type: ignore[no-untyped-def]
+def put_pass(shop: Shop, state: State, put: Array, done: int, d: int, s: int, kind: int, end: int) -> None:
     """Record in row `done` of `put` that device `d` runs the next pass of this kind on stage `s`, until tick `end`.
 
     The row is (kind, stage, micro-batch). `kind` is FORWARD, BACKWARD or WEIGHT, or WHOLE for the full backward of a
@@ -93,7 +96,7 @@ def put_pass(shop, state, put, done, d, s, kind, end):  # type: ignore[no-untype
 
 
 @part
-def put_next(shop, state, put, done, d):  # type: ignore[no-untyped-def]
+def put_next(shop: Shop, state: State, put: Array, done: int, d: int) -> tuple[int, int]:
     """Run the next pass or block of device `d`, as recorded in `state.now`, and write it to `put` from row `done` on.
 
     Returns the number of rows of `put` in use then, and the number of new passes that are not W: 2 for a block, whose
@@ -112,7 +115,7 @@ def put_next(shop, state, put, done, d):  # type: ignore[no-untyped-def]
 
 
 @part
-def go_on(shop, s, touched, many):  # type: ignore[no-untyped-def]
+def go_on(shop: Shop, s: int, touched: Array, many: int) -> int:
     """Append to `touched`, of which `many` entries are in use, the devices whose next pass a pass of stage `s` may
     change.
 
@@ -124,7 +127,7 @@ def go_on(shop, s, touched, many):  # type: ignore[no-untyped-def]
     return many
 
 
-def run_list(shop, rules, put, halt):  # type: ignore[no-untyped-def]
+def run_list(shop: Shop, rules: Rules, put: Array, halt: Array) -> tuple[int, int, int, int, int]:
     """Make a list schedule: fill `put` with (kind, stage, micro-batch), a row for each pass in the order of scheduling.
 
     Returns the number of rows, -1 if memory deadlocks; then, in ticks, the longest time from a device's first start to

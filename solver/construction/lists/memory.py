@@ -23,11 +23,13 @@ from solver.construction.lists.layout import (
     ROOM,
     STARTS,
     TOTALS,
+    Shop,
+    State,
 )
 
 
 @part
-def has_room(shop, state, d, s, j):  # type: ignore[no-untyped-def]
+def has_room(shop: Shop, state: State, d: int, s: int, j: int) -> bool:
     """True if memory of device `d` admits a forward of micro-batch `j` after which all in flight there can still
     end."""
     now, batches, takes = state.now, state.batches, shop.stages[s, STARTS]
@@ -49,7 +51,7 @@ def has_room(shop, state, d, s, j):  # type: ignore[no-untyped-def]
 
 
 @part
-def hold(shop, state, d, s, j, kind):  # type: ignore[no-untyped-def]
+def hold(shop: Shop, state: State, d: int, s: int, j: int, kind: int) -> None:
     """Apply the memory change of a scheduled pass to the state of device `d` and of micro-batch `j` on it."""
     now, batches = state.now, state.batches
     change, before = shop.stages[s, TOTALS + kind], batches[d, j, COUNT]

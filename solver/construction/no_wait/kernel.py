@@ -8,21 +8,25 @@ the last micro-batch: weight passes that end later are placed again with each fu
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from pipesched.compiled import compiled, inlined, inner
 from solver.construction.no_wait.block import FREES, OFFSET, TAKES, TICKS, WEIGHT, WEIGHT_FREES
+
+Array = Any  # numpy arrays of int64
 
 # Columns of a device's state; from `QUEUE` on there are `EACH` for each weight pass that waits.
 FREE, LEVEL, COUNT, QUEUE, EACH = 0, 1, 2, 3, 3
 # Columns of what is found: the start of the micro-batch, and the value of all passes, as in `Block.since`.
 START, VALUE, FOUND = 0, 1, 2
 _FITS = 0
-_NEVER = np.int64(2**62)
+_NEVER: Any = np.int64(2**62)
 
 
 @inlined
-def _run_weights(own, free, level, head, tail, limit):  # type: ignore[no-untyped-def]
+def _run_weights(own: Array, free: int, level: int, head: int, tail: int, limit: int) -> tuple[int, int, int]:
     """Run the weight passes in `own`, a device's state, from number `head` on, as far as they end by tick `limit`.
 
     `tail` is the number of weight passes in `own`; `free` is the tick at which the device is free before, `level` its
@@ -38,7 +42,7 @@ def _run_weights(own, free, level, head, tail, limit):  # type: ignore[no-untype
 
 
 @inlined
-def _in_order(rows, at, starts, n, start, d, times, which):  # type: ignore[no-untyped-def]
+def _in_order(rows: Array, at: Array, starts: Array, n: int, start: int, d: int, times: Array, which: Array) -> int:
     """Fill `times` with the start ticks of the passes of device `d` from the last micro-batch's start on; return their
     number.
 
@@ -61,7 +65,7 @@ def _in_order(rows, at, starts, n, start, d, times, which):  # type: ignore[no-u
 
 
 @inlined
-def _next_freed(rows, times, which, j, count, own, head, tail):  # type: ignore[no-untyped-def]
+def _next_freed(rows: Array, times: Array, which: Array, j: int, count: int, own: Array, head: int, tail: int) -> int:
     """Return the least tick at which memory can be freed next, if the further micro-batch begins later; else `_NEVER`.
 
     That is the end of the weight pass that waits first (number `head` of the `tail` in the device's state `own`), for
@@ -80,7 +84,20 @@ def _next_freed(rows, times, which, j, count, own, head, tail):  # type: ignore[
 
 
 @inner
-def _place(rows, at, room, since, state, starts, n, start, step, after, times, which):  # type: ignore[no-untyped-def]
+def _place(
+    rows: Array,
+    at: Array,
+    room: Array,
+    since: Array,
+    state: Array,
+    starts: Array,
+    n: int,
+    start: int,
+    step: int,
+    after: Array,
+    times: Array,
+    which: Array,
+) -> tuple[int, int]:
     """Place a further micro-batch at tick `start` after the `n` in flight, which began at `starts[:n]`.
 
     If it fits, returns (0, value), the largest ticks of a device from `since[d]` to the end of its last pass, and
@@ -130,7 +147,22 @@ def _place(rows, at, room, since, state, starts, n, start, step, after, times, w
 
 
 @compiled
-def next_starts(rows, at, room, since, state, starts, n, first, step, tries, found, after, times, which):  # type: ignore[no-untyped-def]
+def next_starts(
+    rows: Array,
+    at: Array,
+    room: Array,
+    since: Array,
+    state: Array,
+    starts: Array,
+    n: int,
+    first: int,
+    step: int,
+    tries: int,
+    found: Array,
+    after: Array,
+    times: Array,
+    which: Array,
+) -> int:
     """Find starts of a further micro-batch from tick `first` on, `step` ticks apart or more, as many as `found` has
     rows.
 

@@ -14,9 +14,10 @@ from pipesched.problem.passes import F, W
 from pipesched.problem.quantities import Ticks
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
-from solver.local_search.annealing import Annealer, AnnealingParameters, annealed
+from solver.local_search.annealing import Annealer, annealed
+from solver.local_search.annealing_parameters import AnnealingParameters
+from solver.local_search.arrays import Rows
 from solver.local_search.exchange import NOTHING
-from solver.local_search.modes import Rows
 from solver.local_search.units.operation_units import dominated_split
 from solver.local_search.units.order_units import Units
 from solver.parameters import tunable, tuned

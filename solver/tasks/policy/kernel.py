@@ -21,13 +21,17 @@ from solver.tasks.policy.state import (
     TOUCHED,
     URGENT,
     WEIGHT,
+    Array,
+    Decided,
+    Flow,
+    Progress,
     nothing_done,
 )
-from solver.tasks.serial_kernel import pop, push
+from solver.tasks.serial_kernel import Shop, pop, push
 
 
 @inlined
-def _until(now, r, at, decided):  # type: ignore[no-untyped-def]
+def _until(now: int, r: int, at: Progress, decided: Decided) -> np.int64:
     """Return the step by which a job started at step `now` on stream `r` must end, for urgent ones that are ready soon.
 
     Such an urgent job is worth waiting for if its `patience` reaches until it is ready, and its rank is lower than that
@@ -43,7 +47,7 @@ def _until(now, r, at, decided):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _add_event(at, event):  # type: ignore[no-untyped-def]
+def _add_event(at: Progress, event: int) -> None:
     """Add an event to the heap of events; its time in steps is `at.times[event]`.
 
     Event n is the end of job n, event (number of jobs + n) the moment from which job n can start.
@@ -52,7 +56,7 @@ def _add_event(at, event):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _offer(shop, decided, at, n):  # type: ignore[no-untyped-def]
+def _offer(shop: Shop, decided: Decided, at: Progress, n: int) -> None:
     """Put job `n` into its stream's heap of startable jobs of its class, and mark the stream for a decision."""
     r, kind = shop.stream[n], decided.kind[n]
     at.open_jobs[r, kind] = push(at.ready[r, kind], decided.rank, at.open_jobs[r, kind], n)
@@ -60,7 +64,7 @@ def _offer(shop, decided, at, n):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _look_at(at, r):  # type: ignore[no-untyped-def]
+def _look_at(at: Progress, r: int) -> None:
     """Mark stream `r` for a decision, since it or a job that it may start has become free.
 
     At each point in time a stream decides once, after all events of that time.
@@ -71,7 +75,7 @@ def _look_at(at, r):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _get_ready(shop, decided, at, n):  # type: ignore[no-untyped-def]
+def _get_ready(shop: Shop, decided: Decided, at: Progress, n: int) -> None:
     """Make job `n`, all of whose predecessors' results have arrived, startable, and no longer expected.
 
     Expected are urgent jobs of which it is known when they will be ready, for which a stream may wait.
@@ -86,7 +90,7 @@ def _get_ready(shop, decided, at, n):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _end(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
+def _end(shop: Shop, flow: Flow, decided: Decided, at: Progress, n: int, now: int) -> None:
     """Process the end of job `n` at step `now`; if it frees memory or a place in flight, blocked jobs are offered
     again.
 
@@ -116,7 +120,7 @@ def _end(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _fits(shop, flow, decided, n, at):  # type: ignore[no-untyped-def]
+def _fits(shop: Shop, flow: Flow, decided: Decided, n: int, at: Progress) -> bool:
     """True if job `n` may start now: the in-flight limit of its stage and its memory admit it.
 
     The limit counts for a job that begins its stage's forward, which must also leave the reserve of its memory free.
@@ -131,7 +135,7 @@ def _fits(shop, flow, decided, n, at):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _choose(shop, flow, decided, at, r, now):  # type: ignore[no-untyped-def]
+def _choose(shop: Shop, flow: Flow, decided: Decided, at: Progress, r: int, now: int) -> int:
     """Return the job that free stream `r` starts at step `now`, or -1; jobs that do not fit become blocked on their
     device.
 
@@ -164,7 +168,7 @@ def _choose(shop, flow, decided, at, r, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _begin(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
+def _begin(shop: Shop, flow: Flow, decided: Decided, at: Progress, n: int, now: int) -> None:
     """Start job `n` at step `now`: it occupies its stream and memory, and the event of its end is added.
 
     Also added is, for each successor whose last predecessor it was, the event of becoming ready: the latest end of a
@@ -191,7 +195,7 @@ def _begin(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _run(shop, flow, decided, at, start):  # type: ignore[no-untyped-def]
+def _run(shop: Shop, flow: Flow, decided: Decided, at: Progress, start: Array) -> int:
     """Process event after event: write the starts of all jobs in steps into `start`; return the latest end.
 
     -1 in a deadlock, if some job never starts. `at` is the progress, which this changes.
@@ -224,7 +228,7 @@ def _run(shop, flow, decided, at, start):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def dispatch(shop, flow, decided, start):  # type: ignore[no-untyped-def]
+def dispatch(shop: Shop, flow: Flow, decided: Decided, start: Array) -> int:
     """Write the starts of all jobs in steps into `start`, by the policy `decided`; return the latest end, or -1 in a
     deadlock.
 

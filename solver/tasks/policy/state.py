@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipesched.compiled import compiled
+from solver.tasks.serial_kernel import Shop
 
 Array = Any  # numpy arrays, of one dimension unless said
 
@@ -89,7 +90,7 @@ EVENTS, TOUCHED, DONE, LAST = range(4)
 
 
 @compiled
-def nothing_done(shop, flow, decided):  # type: ignore[no-untyped-def]
+def nothing_done(shop: Shop, flow: Flow, decided: Decided) -> Progress:
     """Return the `Progress` before the first job: all counts at zero, all jobs still waiting for their predecessors.
 
     `shop` and `flow` have the data of the jobs; of `decided` the classes of jobs count, which size the heaps.

@@ -14,7 +14,7 @@ import numpy as np
 
 from pipesched.compiled import compiled, inner
 from solver.tasks.tabu.moves import may_move, move
-from solver.tasks.tabu.paths import AFTER, BEFORE, critical_path, length_through, set_longest
+from solver.tasks.tabu.paths import AFTER, BEFORE, Array, Orders, critical_path, length_through, set_longest
 
 # The moves of one of two jobs of a block: after the last, before the first, from the first, from the last.
 _MOVES = 4
@@ -31,7 +31,7 @@ class Effort(NamedTuple):
 
 
 @inner
-def moved_row(path, low, high, side, row, forbidden, now):  # type: ignore[no-untyped-def]
+def moved_row(path: Array, low: int, high: int, side: int, row: Array, forbidden: Array, now: int) -> bool:
     """Write the jobs from place `low` to `high` of `path` into `row`, in their order after a move; True if it is tabu.
 
     The move puts the first of them after the last (`side` is `AFTER`) or the last before the first (`BEFORE`). It is
@@ -51,7 +51,9 @@ def moved_row(path, low, high, side, row, forbidden, now):  # type: ignore[no-un
 
 
 @inner
-def best_move(orders, path, begin, row, paths, forbidden, now, best, far):  # type: ignore[no-untyped-def]
+def best_move(
+    orders: Orders, path: Array, begin: int, row: Array, paths: Array, forbidden: Array, now: int, best: int, far: int
+) -> tuple[int, int, int]:
     """Return the move (low, high, side) of least estimated length, of those not tabu or shorter than `best` steps.
 
     Low and high are indices in the critical path `path[begin:]`; the move is that of `moved_row`, over at most `far`
@@ -87,7 +89,7 @@ def best_move(orders, path, begin, row, paths, forbidden, now, best, far):  # ty
 
 
 @inner
-def free_move(orders, path):  # type: ignore[no-untyped-def]
+def free_move(orders: Orders, path: Array) -> bool:
     """Write two random neighbours on a stream that may change places to `path[:2]`; False if none were found.
 
     Made where no job of the critical path can move.
@@ -102,7 +104,7 @@ def free_move(orders, path):  # type: ignore[no-untyped-def]
 
 
 @inner
-def forbid(orders, first, last, side, forbidden, until):  # type: ignore[no-untyped-def]
+def forbid(orders: Orders, first: int, last: int, side: int, forbidden: Array, until: int) -> None:
     """Make the reversal of a move tabu until the move with number `until`; to be called before the move is made.
 
     The move puts job `first` after `last` on their stream (`side` is `AFTER`) or `last` before `first`. For each pair
@@ -120,7 +122,7 @@ def forbid(orders, first, last, side, forbidden, until):  # type: ignore[no-unty
 
 
 @compiled
-def tabu_search(orders, effort, seed, halt, starts):  # type: ignore[no-untyped-def]
+def tabu_search(orders: Orders, effort: Effort, seed: int, halt: Array, starts: Array) -> int:
     """Search from these orders; write the starts of the shortest schedule found into `starts` and return its end, in
     steps.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pipesched.compiled import inner
-from solver.tasks.tabu.paths import AFTER, BEFORE, may_pass, set_longest
+from solver.tasks.tabu.paths import AFTER, BEFORE, Array, Orders, may_pass, set_longest
 
 
 @inner
-def may_move(orders, first, last, side):  # type: ignore[no-untyped-def]
+def may_move(orders: Orders, first: int, last: int, side: int) -> bool:
     """True if moving job `first` after `last` (side `AFTER`), or `last` before `first` (`BEFORE`), certainly makes no
     cycle.
 
@@ -17,7 +17,7 @@ def may_move(orders, first, last, side):  # type: ignore[no-untyped-def]
 
 
 @inner
-def move(orders, first, last, side, row, mark, now):  # type: ignore[no-untyped-def]
+def move(orders: Orders, first: int, last: int, side: int, row: Array, mark: Array, now: int) -> None:
     """Move job `first` after `last` (side `AFTER`) or `last` before `first` (`BEFORE`), and update the longest paths.
 
     Both are on one stream, `first` earlier. `row` is working space for the jobs that move in the topological sequence;
@@ -33,7 +33,7 @@ def move(orders, first, last, side, row, mark, now):  # type: ignore[no-untyped-
 
 
 @inner
-def move_past(orders, side, moving, other, row, mark, now):  # type: ignore[no-untyped-def]
+def move_past(orders: Orders, side: int, moving: int, other: int, row: Array, mark: Array, now: int) -> None:
     """Move a job past `other` on the given side of its stream's order; `may_move` must be true of the move.
 
     In the topological sequence the jobs between them that depend on it (side `BEFORE`: that it depends on) move with
@@ -61,7 +61,7 @@ def move_past(orders, side, moving, other, row, mark, now):  # type: ignore[no-u
 
 
 @inner
-def link(orders, side, one, other):  # type: ignore[no-untyped-def]
+def link(orders: Orders, side: int, one: int, other: int) -> None:
     """Make job `other` the neighbour of job `one` on this side of their stream; -1 for none.
 
     So `one` becomes the neighbour of `other` on the opposite side.

@@ -35,7 +35,7 @@ class Orders(NamedTuple):
 
 
 @inner
-def set_longest(orders, side, place):  # type: ignore[no-untyped-def]
+def set_longest(orders: Orders, side: int, place: int) -> None:
     """Update the longest paths of jobs, in steps, from a place of the sequence on: starts up to its end, or tails to
     its start.
 
@@ -55,7 +55,7 @@ def set_longest(orders, side, place):  # type: ignore[no-untyped-def]
 
 
 @inner
-def may_pass(orders, side, moving, other):  # type: ignore[no-untyped-def]
+def may_pass(orders: Orders, side: int, moving: int, other: int) -> bool:
     """True if moving job `moving` past `other` on this side of its stream certainly makes no cycle.
 
     It makes none if no arc leads from `moving` on this side to `other`, or to a job whose longest path, with the job,
@@ -70,7 +70,9 @@ def may_pass(orders, side, moving, other):  # type: ignore[no-untyped-def]
 
 
 @inner
-def add_paths(orders, side, row, first, stop, step, neighbour, paths):  # type: ignore[no-untyped-def]
+def add_paths(
+    orders: Orders, side: int, row: Array, first: int, stop: int, step: int, neighbour: int, paths: Array
+) -> None:
     """Add to `paths[k]` the longest path in steps from one side to job `row[k]`, for k from `first` to `stop` by
     `step`.
 
@@ -88,7 +90,7 @@ def add_paths(orders, side, row, first, stop, step, neighbour, paths):  # type: 
 
 
 @inner
-def length_through(orders, row, count, before, after, paths):  # type: ignore[no-untyped-def]
+def length_through(orders: Orders, row: Array, count: int, before: int, after: int, paths: Array) -> int:
     """Return the longest path in steps through `row[:count]`, if these jobs follow each other so between two others.
 
     `before` and `after` are those others on their stream (-1: none). The result is an estimate, as the longest paths of
@@ -105,7 +107,7 @@ def length_through(orders, row, count, before, after, paths):  # type: ignore[no
 
 
 @inner
-def critical_path(orders, end, path):  # type: ignore[no-untyped-def]
+def critical_path(orders: Orders, end: int, path: Array) -> int:
     """Write a random critical path into the last entries of `path`, in order; return the index of its first job there.
 
     `end` is the latest end of the schedule in steps. Where several predecessors end just in time, each is equally

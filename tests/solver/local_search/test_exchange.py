@@ -9,7 +9,8 @@ from pipesched.schedule.metrics import measure
 from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
-from solver.local_search.annealing import Annealer, AnnealingParameters
+from solver.local_search.annealing import Annealer
+from solver.local_search.annealing_parameters import AnnealingParameters
 from solver.local_search.units.order_units import Units
 
 HOT = AnnealingParameters(hot=1.0, cold=0.05, evenness=0.1, filling=0.1)

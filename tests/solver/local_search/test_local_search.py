@@ -11,7 +11,8 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import list_schedule, policies, sequential
 from solver.construction.timing import best_times
-from solver.local_search.annealing import Annealer, AnnealingParameters
+from solver.local_search.annealing import Annealer
+from solver.local_search.annealing_parameters import AnnealingParameters
 from solver.local_search.moves import shift
 from solver.local_search.units.order_units import Units
 from tests.support.exhaustive.optimum import optimum

@@ -15,7 +15,8 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.construction.timing import best_times
-from solver.local_search.annealing import Annealer, AnnealingParameters
+from solver.local_search.annealing import Annealer
+from solver.local_search.annealing_parameters import AnnealingParameters
 from solver.local_search.units.operation_units import Operations, modes_matter
 from tests.solver.local_search.test_local_search import openings
 from tests.support import makers

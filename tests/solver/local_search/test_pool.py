@@ -5,7 +5,8 @@ from __future__ import annotations
 from pipesched.schedule.timeline import Timeline
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.construction.timing import best_times
-from solver.local_search.annealing import Annealer, AnnealingParameters
+from solver.local_search.annealing import Annealer
+from solver.local_search.annealing_parameters import AnnealingParameters
 from solver.local_search.pool import Member, length
 from solver.local_search.units.order_units import Units
 from tests.support.makers import problem as made

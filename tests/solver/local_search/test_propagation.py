@@ -7,8 +7,9 @@ import pytest
 
 from pipesched.problem.problem import Problem
 from solver.construction.list_scheduling import sequential
-from solver.local_search.annealing import Annealer, AnnealingParameters
+from solver.local_search.annealing import Annealer
 from solver.local_search.annealing_kernel import Best, Work, anneal, anneal_with_modes, begin_times
+from solver.local_search.annealing_parameters import AnnealingParameters
 from solver.local_search.incremental_simulation import LENGTH, times_of
 from solver.local_search.memory_levels import fill_levels
 from solver.local_search.modes import ABSENT

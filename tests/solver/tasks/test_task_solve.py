@@ -21,7 +21,8 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.construction.timing import best_times
-from solver.local_search.annealing import Annealer, AnnealingParameters
+from solver.local_search.annealing import Annealer
+from solver.local_search.annealing_parameters import AnnealingParameters
 from solver.solve import solve
 from solver.tasks.dispatch import expanded
 from solver.tasks.job_units import start_of
