@@ -23,6 +23,7 @@ from benchmarks.measured.stored import PREDICTIONS, predictions_text, rounded
 from benchmarks.measured.table import (
     BLIND,
     CONFIGS,
+    FIFTH_BLIND,
     FOURTH_BLIND,
     HOLDOUT,
     HYBRID_BLIND,
@@ -50,7 +51,7 @@ RECOMMENDED_WITHIN = RecommendParams().as_good
 # Tables of rows that no rate was fitted to, by what the record calls them.
 OTHERS = {
     "held out": HOLDOUT, "unseen": UNSEEN, "blind": BLIND, "recorded later": SECOND_BLIND, "recorded last": THIRD_BLIND,
-    "of other code": FOURTH_BLIND, "of hybrid models": HYBRID_BLIND,
+    "of other code": FOURTH_BLIND, "of hybrid models": HYBRID_BLIND, "of other machines": FIFTH_BLIND,
 }  # fmt: skip
 # And the table of rows that rates are fitted to, with these rates and with those fitted without a row's source.
 FITTED, LEFT_OUT = "fitted", "left out"

@@ -15,10 +15,11 @@ from pipesched.files.model_configs.hardware_table import DEVICES
 
 DATA = Path(__file__).parents[1] / "data"
 TABLE, CONFIGS = DATA / "measured.csv", DATA / "configs"
-# Rows that no rate was fitted to; those of the last six were recorded before any was predicted, on different days.
+# Rows that no rate was fitted to; those of the last seven were recorded before any was predicted, on different days.
 HOLDOUT, UNSEEN, BLIND = DATA / "holdout.csv", DATA / "unseen.csv", DATA / "blind.csv"
 SECOND_BLIND, THIRD_BLIND = DATA / "second_blind.csv", DATA / "third_blind.csv"
 FOURTH_BLIND, HYBRID_BLIND = DATA / "fourth_blind.csv", DATA / "hybrid_blind.csv"
+FIFTH_BLIND = DATA / "fifth_blind.csv"
 
 _GIB = {"GiB": 1.0, "GB": 1e9 / 2**30}
 # Of memory columns, those that count what tensors hold; others also count the CUDA context and unused blocks.

@@ -27,11 +27,12 @@ def page(
     third_blind: Sequence[Compared] = (),
     fourth_blind: Sequence[Compared] = (),
     hybrid_blind: Sequence[Compared] = (),
+    fifth_blind: Sequence[Compared] = (),
 ) -> str:
     """All tables of the page.
 
     `without` are the rows with rates that were fitted without their source, the other tables rows that no rate was
-    fitted to, of which the last six were recorded before any was predicted, on different days.
+    fitted to, of which the last seven were recorded before any was predicted, on different days.
     """
     timed, others = ([one for one in ones if one.row.seconds] for ones in (found, without))
     memory_errors, ordered = memory(found), list(zip(orders(timed), orders(others), strict=True))
@@ -67,6 +68,7 @@ def page(
         *_recorded_first("Rows of code that no other table has, recorded before any was predicted:", fourth_blind),
         *_order_alone("Order of their layouts of one model on the same GPUs:", fourth_blind),
         *_recorded_first("Rows of hybrid models, recorded before there was a formula for their layers:", hybrid_blind),
+        *_recorded_first("Rows of other machines, and of Mixtral, recorded before any was predicted:", fifth_blind),
     ]  # fmt: skip
     return "\n\n".join(parts)
 
