@@ -77,8 +77,11 @@ def _draw(panel: Panel, axes: Axes) -> None:
 
 
 def published_lines(series: Series) -> dict[str, list[tuple[float, float]]]:
-    """Return for each published schedule, by name, its points (x, mean idle time in per cent) in the cells where it
-    fits."""
+    """Return for each published schedule, by name, its points (x, mean idle time in per cent) in the cells of a series
+    where it fits.
+
+    x is the number of a cell on the horizontal axis.
+    """
     lines: dict[str, list[tuple[float, float]]] = {}
     for x, row in series.rows:
         for one in _fitting(row):

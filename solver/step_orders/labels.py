@@ -31,15 +31,15 @@ DELAYS, MODES = 2, 2
 
 
 @compiled
-def longer(  # type: ignore[no-untyped-def]
-    keys,
-    first,
-    labels,
+def longer(
+    keys: Numbers,
+    first: Numbers,
+    labels: Numbers,
     steps: Steps,
     weights: Weights,
     done: int,
-    keys_of,
-    first_of,
+    keys_of: Numbers,
+    first_of: Numbers,
     completion_rows: Short,
     threshold: int,
 ) -> tuple[Numbers, Numbers, Numbers, Numbers, int, int, int]:
@@ -91,8 +91,14 @@ def longer(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def best_of(  # type: ignore[no-untyped-def]
-    keys, labels, width, steps: Steps, keys_of, first_of, completion_rows: Short
+def best_of(
+    keys: Numbers,
+    labels: Numbers,
+    width: int,
+    steps: Steps,
+    keys_of: Numbers,
+    first_of: Numbers,
+    completion_rows: Short,
 ) -> tuple[Numbers, Numbers, Numbers]:
     """Select labels sorted by key: return the keys, each key's first place among the kept, and the indices of the kept.
 
@@ -130,7 +136,7 @@ def best_of(  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _least(label, times, completion_rows, since, until):  # type: ignore[no-untyped-def]
+def _least(label: Numbers, times: int, completion_rows: Short, since: int, until: int) -> np.int64:
     """Return a label's completion bound in ticks: the least over rows of the largest time plus its cost-to-go.
 
     The rows are `since` to `until` - 1 of `completion_rows`, and the first `times` entries of the label are its times.
@@ -146,7 +152,12 @@ def _least(label, times, completion_rows, since, until):  # type: ignore[no-unty
 
 
 @inlined
-def _rank(label, flying, times, completion_rows, since, until):  # type: ignore[no-untyped-def]
+def _rank(label: Numbers, flying: int, times: int, completion_rows: Short, since: int, until: int) -> np.int64:
+    """Return the rank of a label in ticks: its completion bound, weighted, plus its ends and devices' work.
+
+    The first `flying` of its `times` are the ends of the last steps of micro-batches in flight. Completion rows are
+    read from `since` to `until` - 1.
+    """
     rank = _COMPLETION_WEIGHT * _least(label, times, completion_rows, since, until)
     for entry in range(times):
         if entry < flying or entry >= flying + (times - flying) // 2:

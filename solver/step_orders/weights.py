@@ -60,7 +60,16 @@ def splits(problem: Problem, stage: int) -> bool:
 
 
 @inlined
-def advance_whole(label, ran, step, pending, delay, full, steps, weights):  # type: ignore[no-untyped-def]
+def advance_whole(
+    label: Numbers,
+    ran: Numbers,
+    step: int,
+    pending: int,
+    delay: int,
+    full: int,
+    steps: Steps,
+    weights: Weights,
+) -> bool:
     """Change a label in place by a step, after weight passes of its device: those that end before it can start, then
     more.
 
@@ -75,7 +84,7 @@ def advance_whole(label, ran, step, pending, delay, full, steps, weights):  # ty
     ready, now = label[most + device], label[most + 2 * devices + device]
     if step > 0:
         ready = max(ready, label[ran[step] - ran[-1]] + steps.lag[step])
-    waiting = np.int64(0)
+    waiting = 0
     for at in range(since, until):
         weight = weights.of[at]
         ticks = weights.ticks[weight]

@@ -183,7 +183,11 @@ def _kinds(shape: Shape, training: Training, parallel: Parallel) -> list[_Kind]:
 
 
 def runs_of(shape: Shape, training: Training) -> list[tuple[LayerKind, int]]:
-    """Return the layers in order as runs of equal ones, cut where those begin or end whose products stay in 16 bits."""
+    """Return the transformer layers in order as runs of equal layers, each run as its kind and number of layers.
+
+    Where products of the first or last layers stay in 16 bits (`training.formats`), these layers are runs of their own,
+    whose kind is within `ENDS`.
+    """
     formats, found, at = training.formats, list[tuple[LayerKind, int]](), 0
     kept = formats.some_narrow(training.precision.format)
     first, last = (formats.first, shape.layers - formats.last) if kept else (0, shape.layers)

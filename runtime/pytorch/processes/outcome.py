@@ -18,10 +18,11 @@ from runtime.running.job import Job, Outcome
 
 @dataclass
 class Ran:
-    """The report of one process on a job; `random` are its stages that draw random numbers.
+    """The report of one process on a job; `random` are those of its stages that draw random numbers.
 
-    `refused` is the reason why the job was not run, `results` the comparison of each compared step. `times` has for
-    each step the time of the barrier before it, and the passes with their starts and ends, in seconds of its clock.
+    If the job was not run, `refused` is the reason. `results` has for each compared step the comparison of losses and
+    gradients with the reference. `times` has for each step a pair: the time at which the barrier before it ended, and
+    the executed passes as triples (pass, start, end). All times are in seconds of the process's clock.
     """
 
     host: str

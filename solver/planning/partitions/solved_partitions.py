@@ -14,11 +14,12 @@ from pipesched.results.solution import Solution, Status
 
 
 class SolvedPartitions:
-    """The partitions of one placement that were scheduled or left out, with what is proved of each.
+    """The partitions of one placement that were scheduled, or excluded from the master problem, with their proved
+    bounds.
 
-    `left_out` are the partitions excluded from the master problem. `values` are, in ticks, the values of the best plans
-    of these, or the bounds proved for them; partitions without a plan have none. `open` has the bounds of those whose
-    best schedule is not known.
+    `left_out` are the excluded partitions. `values` has, in ticks of the plan problem, a number for each of them that
+    has a plan: the value of its best plan, or a lower bound on it. `open` maps the excluded partitions whose best
+    schedule is not known to their lower bounds in ticks.
     """
 
     def __init__(self, plan: PlanProblem) -> None:
