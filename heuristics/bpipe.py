@@ -24,7 +24,7 @@ from pipesched.schedule.schedule import Schedule, Wait, schedule_of
 
 
 def most_activations(devices: int) -> int:
-    """Return the most activations that a device has with BPipe, its own and those of its partner: ceil((p+2)/2)."""
+    """Return the most activations that a device stores with BPipe, its own and its partner's: ceil((p+2)/2)."""
     return (devices + 3) // 2
 
 

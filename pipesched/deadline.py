@@ -69,7 +69,7 @@ class Deadline:
 
 
 class _Scope:
-    """A deadline under which work runs, together with those of enclosing scopes, any of which ends the work."""
+    """A deadline under which work runs, together with the deadlines of enclosing scopes; any of these ends the work."""
 
     __slots__ = ("_around", "_at", "_clock", "_stop")
 

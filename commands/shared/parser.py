@@ -149,10 +149,10 @@ def _listed(commands: Sequence[Command]) -> str:
 
 
 def _needed(words: Sequence[str]) -> Iterable[Command]:
-    """Return the commands whose arguments must be known for these words.
+    """Return the names of the commands whose arguments the parser needs to read these words of a command line.
 
-    Adding all of them imports everything, which takes seconds. All of them if the first word is no command's name, none
-    for `--version`.
+    To add all of them imports everything, which takes seconds. All commands are needed if the first word is no
+    command's name, none for `--version`.
     """
     if words and words[0] == "--version":
         return ()

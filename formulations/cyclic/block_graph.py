@@ -227,7 +227,8 @@ def _capacity(problem: Problem, where: Resource) -> MemorySteps | None:
 
 
 def _first_and_last(network: TaskNetwork, pass_type: PassType) -> tuple[tuple[TaskPart, ...], tuple[TaskPart, ...]]:
-    """Return the task numbers in a pass of those that wait for no task of the same pass, and of those that end it."""
+    """Return two lists of task numbers of a pass: the tasks that wait for no task of the same pass, and the tasks that
+    end it."""
     return network.begins[pass_type], network.ends[pass_type]
 
 

@@ -160,10 +160,10 @@ class KnownOrder:
         return found
 
     def _one_of(self, group: Sequence[int], found: Sequence[int]) -> int:
-        """Return as bits the predecessors that follow from `group`, one of whose operations must end before another.
+        """Return as bits the predecessors of an operation before which one of the operations `group` must end.
 
-        These are the predecessors common to all of them, and the operations that run with one of them and precede it.
-        `found` has the predecessors of each operation, by number, as bits.
+        These are the predecessors common to the whole group, and the operations that run with one of the group and
+        precede it. `found` has the predecessors of each operation, by number, as bits.
         """
         common, own = found[group[0]] | 1 << group[0], 0
         for one in group:

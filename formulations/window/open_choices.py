@@ -39,7 +39,7 @@ def open_choices(placed: PlacedJobs, inside: Collection[JobId], free: Collection
 
 
 def idle_jobs(placed: PlacedJobs, choices: Collection[ChoiceId]) -> list[JobId]:
-    """Return the jobs of these choices that the schedule does not run: those of the modes that are not chosen."""
+    """Return the jobs of these choices that the schedule does not run, as they belong to modes that are not chosen."""
     jobs = placed.jobs.jobs
     return [n for n, job in enumerate(jobs) if job.choice in choices and n not in placed.start]
 

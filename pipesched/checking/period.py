@@ -79,13 +79,12 @@ class _Mode(NamedTuple):
 
 
 def period_modes(problem: Problem, evidence: ModeMultipliers) -> Fraction:
-    """Return the lower bound on the period, in ticks, that multipliers of all devices' load and memory over time
-    prove.
+    """Return the lower bound on the period, in ticks, proved by multipliers of all devices' load and memory over time.
 
-    Forwards count as they are, a backward in its cheapest mode: split, fused, or in a block with a forward. A
-    forward's multiplier is added in each mode that uses it in a block, and subtracted once. The sum is divided by
-    that of the multipliers, so only their proportions matter. Raises `RefusedEvidenceError` if one is negative, if
-    devices or stages lack one, or if those of load and memory are all 0.
+    Forwards count as they are, a backward in its cheapest mode: split, fused, or in a block with a forward. A forward's
+    multiplier is added in each mode that uses it in a block, and subtracted once. The sum is divided by the sum of the
+    multipliers of load and memory, so only their proportions matter. Raises `RefusedEvidenceError` if a multiplier is
+    negative, if devices or stages lack one, or if all multipliers of load and memory are 0.
     """
     unit = _one_of_each_chain(problem)
     lists = evidence.loads, evidence.memory, evidence.blocks

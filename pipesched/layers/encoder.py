@@ -53,9 +53,10 @@ class Encoder(Addition):
         return (self.layer,)
 
     def copies(self, devices: int) -> list[list[tuple[DeviceId, int]]]:
-        """Return for each copy of the encoder the device and the number of layers of each of its stages.
+        """Return a list for each copy of the encoder, with a pair for each of its stages: its device and its number of
+        layers.
 
-        `devices` are those of the trunk; those of the encoder alone follow them.
+        `devices` is the number of the trunk's devices; devices of the encoder alone have the following numbers.
         """
         count = self.layer.count
         if self.placement is EncoderPlacement.REPLICATED:

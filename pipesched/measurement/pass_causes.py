@@ -41,9 +41,10 @@ def longer_by_cause(
 ) -> dict[Pass, dict[Cause, float]]:
     """Return the additional time of each pass of the step `step_explained`, by cause, in seconds.
 
-    `usual` is a pass's median over the `steps`, `planned` its predicted time. For each pass ever narrower medians are
-    compared: of its stage's passes of one kind, of those of them that ran during a message of their device, and of its
-    own over the steps. The differences from one to the next are the causes; they add up to the pass's additional time.
+    `usual` is a pass's median over the `steps`, `planned` its predicted time. For each pass, medians over ever fewer
+    measurements are compared: all passes of its stage and kind; among these, the passes that ran during a message of
+    their device; and the pass itself over the steps. The differences from one to the next are the causes; they add up
+    to the pass's additional time.
     """
     samples: dict[tuple[PassKind, int, bool], list[float]] = {}
     during_message = dict.fromkeys(step_explained.ran, False)

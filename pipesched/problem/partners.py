@@ -75,7 +75,8 @@ def _states(problem: Problem, stage: StageId) -> list[dict[DeviceId, MemorySteps
     """Return the states of an activation between its forward and its backward, each as the memory that it takes by
     device.
 
-    The first has all of it on its own device, the others are as each of its modes (offload, recomputation) leaves it.
+    In the first state all of it is on its own device; each other state is after one of its modes (offload,
+    recomputation).
     """
     own, device = problem.stages[stage], problem.placement.stage_device[stage]
     found = [{device: own.activation}]

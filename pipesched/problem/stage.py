@@ -217,9 +217,9 @@ class Stage:
         return found
 
     def with_tasks(self, tasks: Mapping[PassKind, tuple[TaskSpec, ...]]) -> Stage:
-        """Return the stage with passes of these kinds made of `tasks`, and of no other tasks.
+        """Return the stage whose passes of these kinds are made of `tasks`, in place of all tasks that it had.
 
-        The durations of F, B and BW are then the sums of the tasks' ticks; `weight`, that of W, stays as it is.
+        F, B and BW then take the sum of their tasks' ticks; `weight`, the duration of W, does not change.
         """
         ticks = {kind: sum(task.ticks for task in own) for kind, own in tasks.items()}
         whole = ticks.get(BW, self.fused)

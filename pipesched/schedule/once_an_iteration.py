@@ -66,9 +66,10 @@ def _once(problem: Problem, stage: StageId) -> list[Pass]:
 
 
 def _place_among_shared(problem: Problem, p: Pass) -> int:
-    """Return the place of a pass among those that run once for all stages, such as the gradient norm.
+    """Return the place of a pass relative to the passes that run once for all stages, such as the gradient norm.
 
-    It is 0 before all of these, 1 for the first of these, 2 between it and the next one, and so on.
+    The place is 0 for a pass before all of these, 1 for the first of these, 2 for a pass between the first and the
+    second, and so on.
     """
     shared = [one.kind for stage in problem.stages for one in stage.once if one.of_all]
     return sum((ONCE.index(kind) < ONCE.index(p.kind)) + (ONCE.index(kind) <= ONCE.index(p.kind)) for kind in shared)

@@ -43,13 +43,13 @@ class Outcome:
     """The outcome of a cell's search, in the file's units. No schedule has a value less than `lower_bound` (None: no
     bound).
 
-    `claim` is the bound's argument as text, `kind` its kind, and `evidence` the data for its check as in a schedule
-    file, None if there is none. Makespan, span, period and memory are those of the best schedule, None or empty without
-    one; `work` is that of the busiest device, whose remaining time is the bubble; `bubble` has the bubble rate by
-    objective. `schedule` is the packed schedule file. `choice` is the choice of a plan. `reason` says why there is no
-    schedule. `finished` is False if the search was interrupted. `effort` is that of the longest search, `wall_seconds`
-    its duration. `free` is the free memory, if it counts first; value and bound are then those of the schedules that
-    leave as much.
+    `claim` is the bound's argument as text, `kind` the kind of argument, and `evidence` the data for its check as in a
+    schedule file, None if there is none. Makespan, span, period and memory are figures of the best schedule, None or
+    empty without one; `work` is the busiest device's work, and its remaining time is the bubble; `bubble` has the
+    bubble rate by objective. `schedule` is the packed schedule file. `choice` is the choice of a plan. `reason` says
+    why there is no schedule. `finished` is False if the search was interrupted. `effort` is the effort of the longest
+    search, `wall_seconds` its duration. `free` is the free memory, if it is maximised first; value and bound are then
+    of the schedules that leave as much.
     """
 
     status: Status

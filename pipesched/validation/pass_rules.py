@@ -248,8 +248,8 @@ def for_each(problem: Problem, numbers: Whole, microbatches: Ints) -> Whole:
 
 
 def _travel(problem: Problem, sender: StageId, receiver: StageId, back: bool) -> Ticks:
-    """Return the ticks of a transfer between stages: those of the stage that is first on the chain, and those of the
-    link.
+    """Return the ticks of a transfer between two stages: the ticks of the stage that is earlier on the chain, plus
+    those of the link.
 
     With `back` it is the transfer of a gradient, else of an activation; 0 on one device.
     """

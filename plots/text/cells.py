@@ -49,7 +49,8 @@ def _label(mark: Mark, columns: int, coloured: bool) -> str:
 
 
 def in_proportion(marks: Iterable[Mark], scale: Scale, coloured: bool) -> Line:
-    """Return the row with one letter a column: that of a box there, chosen so that letters are in proportion to time.
+    """Return the row with one letter per column: the letter of a box there, chosen so that letters are in proportion to
+    time.
 
     `coloured`: the line is shown in colours, so that idle time needs no sign of its own.
     """

@@ -111,9 +111,9 @@ def _flags(problem: Problem, name: str, csv: str, size: int, split: list[StageId
     """Return the source text that defines `FLAGS`, the command line for each version of torchtitan, in the exported
     module.
 
-    `name` is that of a schedule registered by PyTorch, `csv` the path of the schedule, `size` the sequences of a
-    micro-batch, `split` the stages with separate B and W. If the last stage is one of them, which flags cannot express,
-    `FLAGS` is defined empty.
+    `name` is the name of a schedule registered by PyTorch, `csv` the path of the schedule, `size` the sequences of a
+    micro-batch, `split` the stages with separate B and W. If `split` contains the last stage, which flags cannot
+    express, `FLAGS` is defined empty.
     """
     if problem.placement.stages - 1 in split:
         return _NO_FLAGS

@@ -14,7 +14,8 @@ Waits = Sequence[Sequence[int]]
 
 
 def in_order(waits: Waits, rank: Callable[[int], tuple[int, ...]], name: Callable[[int], str]) -> list[int]:
-    """Return all numbers, each after its predecessors; of those that may be next, the one of least rank, then number.
+    """Return all numbers, each after its predecessors; whenever several can be next, the one of least rank, then least
+    number.
 
     Raises `Deadlock` with the names along a cycle of waits if there is no such order.
     """

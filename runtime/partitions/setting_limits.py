@@ -104,10 +104,10 @@ def refuse_ends(name: str, model: StagedModel) -> None:
 
 
 def first_recomputed(name: str, model: StagedModel, *roles: Role) -> list[int]:
-    """Return the number of fully recomputed layers of these roles on each stage.
+    """Return the number of fully recomputed layers with these roles on each stage.
 
-    Raises `BadInput` if on some stage they are not the first of its layers of these roles; the message begins with
-    `name`, that of the format.
+    Raises `BadInput` if on some stage they are not the first of its layers with these roles; the message begins with
+    `name`, the name of the format.
     """
     return [_leading(name, at, stage, roles) for at, stage in enumerate(model.stages)]
 

@@ -43,9 +43,9 @@ class Kernel(NamedTuple):
 class RankEvents:
     """The record that a profiler made of one rank, with times in seconds.
 
-    `annotations` are named ranges, as torch's of passes; `operations` those of the host, of all threads; `memory` has
-    times and bytes taken, negative when freed; `peak` is the most bytes allocated, None if not recorded. Lists are in
-    the order of their start, kernels in that of their launch.
+    `annotations` are named ranges, such as torch's of passes; `operations` are the operations of the host, in all
+    threads; `memory` has times and bytes taken, negative when freed; `peak` is the most bytes allocated, None if not
+    recorded. Annotations and operations are in the order of their starts, kernels in the order of their launches.
     """
 
     rank: int

@@ -159,10 +159,11 @@ def _shorten(fused: list[TaskSpec], kind: PassKind, part: TaskSpec, saved: Ticks
 
 
 def _moves(problem: Problem, device: int) -> Iterator[Perturbation]:
-    """Yield the problem with 10 % of the device's largest stage, in time and memory, moved to a neighbour in the chain.
+    """Yield the problem with 10 % of a device's largest stage, in time and memory, moved to a neighbouring stage of its
+    chain.
 
     The neighbours are the stage before and the one after, unless they are on the same device or have other tasks. Where
-    several chains have the same layers, those of all of them move.
+    several chains have the same layers, their corresponding stages move as well.
     """
     where = problem.placement
     stages = [s for s in where.stages_of[device] if problem.microbatches_of[s]]

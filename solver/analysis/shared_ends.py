@@ -58,9 +58,10 @@ def _may_have_modules(problem: Problem) -> bool:
 
 
 def _divided(stage: Stage, usual: Stage, devices: int) -> tuple[Stage, Stage]:
-    """Return the stage with times and memory that nowhere exceed those of `usual`, and the stage that runs the excess.
+    """Return two stages: one with times and memory that nowhere exceed those of the stage `usual`, and one with the
+    excess.
 
-    The second takes an equal part of it, rounded down, on each of the `devices`.
+    The second has an equal part of the excess, rounded down, for each of the `devices`.
     """
     times = ("forward", "backward", "weight", "fused")
     keys = (*times, *(() if stage.saving_kinds else ("activation",)), "static")

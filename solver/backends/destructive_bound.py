@@ -179,10 +179,10 @@ def _model_at(
 
 
 def _groups(problem: Problem) -> list[list[DeviceId]]:
-    """Return groups of devices to try: half of them, every other one along the pipeline, or fewer; then all of them.
+    """Return groups of devices to try one after the other: every other device along the pipeline, or fewer; then all.
 
-    Fewer are used if half has too many literals; groups that are still too large are left out. Only all devices are
-    tried where an overlapped block could be shorter than one of its passes.
+    A group has fewer devices if half of them has too many literals; groups that are still too large are left out. Only
+    the group of all devices is tried if an overlapped block could be shorter than one of its passes.
     """
     placement, devices = problem.placement, problem.devices
     along = list(dict.fromkeys([*(placement.stage_device[stage] for stage in placement.chains[0]), *range(devices)]))

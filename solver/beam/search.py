@@ -90,10 +90,10 @@ class _BlockOrders:
             yield Children(ahead, len(children.keys))
 
     def reduced(self, parts: Sequence[_Nodes], done: int) -> ReducedLayer:  # noqa: ARG002 - as a model is asked
-        """Return the layer after `done` steps: of the nodes in `parts` those of lowest rank, at most `width`.
+        """Return the layer after `done` steps: the nodes of lowest rank among the layer's `parts`, at most `width`.
 
-        At most `alike` of them have run the same passes. Of several with the same passes and the same rank only one
-        stays.
+        At most `alike` nodes that have run the same passes stay; of several with the same passes and the same rank only
+        one stays.
         """
         if not parts:
             return ReducedLayer(self._none)

@@ -94,9 +94,9 @@ def _extended(problem: Problem, known: Timeline, one: Cut, other: Cut, least: in
     """Return the candidate for `problem` computed from `known`, whose part between the cuts `one` and `other` is
     repeated.
 
-    The simulated schedule has at least `least` micro-batches, and as many more as make the number of missing ones a
-    multiple of those that its steady part runs. None if it does not become steady, or that number is no such multiple.
-    `name` is that of the schedule.
+    The simulated schedule has at least `least` micro-batches. The number that it lacks must be a multiple of the
+    micro-batches of its steady part, so it may have a few more. None if it does not become steady, or there is no such
+    number. `name` is the schedule's name.
     """
     round_ = (other.through - one.through) * len(problem.placement.chains)
     few = least + (problem.microbatches - least) % round_
@@ -134,10 +134,10 @@ class _Steady(NamedTuple):
 def _steady(known: Timeline, one: Cut, other: Cut, trial: Problem, name: str) -> _Steady | None:
     """Simulate `known`, extended to the micro-batches of `trial`, and return it if its last rounds recur; else None.
 
-    They recur if every pass of the last of them starts and ends a constant time after its counterpart some rounds
+    They recur if every pass of the last rounds starts and ends a constant time after its counterpart some rounds
     before, over as many rounds as a dependency can reach back. None also if the schedule is not valid or deadlocks.
-    Rounds from which micro-batches were left out do not count as rounds: they belong to the passes that follow. `name`
-    is that of the schedule.
+    Rounds without their micro-batches do not count as rounds: their passes belong to the following round. `name` is the
+    schedule's name.
     """
     try:
         longer = repeated(known, one, other, trial)

@@ -218,11 +218,11 @@ def place_of(key: int, keys: Numbers, low: int, high: int) -> int:
 
 @substituted  # as a call it takes twice as long
 def before(row: Numbers, after: Numbers, step: int, gradient: int, slack: int, ran: Numbers, steps: Steps) -> None:
-    """Fill `row` with the cost-to-go of each time before a step or block, from `after`, that of each time after it.
+    """Fill `row` with the cost-to-go of each time before a step or block, computed from the cost-to-go `after` it.
 
-    Both are in ticks, by time of a label. `gradient` is that of a block with the step, or -1; `slack` are the ticks of
-    weight passes that may be pending when the step starts, -1 without limit; `ran` has by step the micro-batches that
-    have done it before.
+    Both are in ticks, with an entry for each time of a label. `gradient` is the gradient in a block with the step
+    `step`, or -1; `slack` are the ticks of weight passes that may be pending when the step starts, -1 without limit;
+    `ran` has by step the micro-batches that have done it before.
     """
     slots, whole, device = steps.slots, steps.slots + len(steps.room), steps.device[step]
     ticks = steps.ticks[step] if gradient == NONE else steps.blocks[step, gradient]

@@ -155,13 +155,14 @@ def _blocks(problem: Problem, every: Sequence[Step]) -> TickArray:
 def _digits(
     first: Numbers, last: Numbers, microbatches: Numbers, most: Numbers
 ) -> tuple[Numbers, Numbers | None, Numbers]:
-    """Return the base of each step's digit in a state's key, and the number that the step adds to the key.
+    """Return three arrays by step: the base of its digit in a state's key, what the step adds to the key, and shared
+    digits.
 
-    The second is None for keys too large. The digit of a step counts the micro-batches in flight that have done it;
-    that of a chain's last step those that have done it, except for the first chain, where the number of steps done
-    implies it. Where one chain's key would be too large so, a digit counts the micro-batches between several steps
-    (`solver.diagram.shared_digits`), and the third array is not empty. Arrays are by step: the `first` and `last` step
-    of its chain, the chain's `microbatches`, and the `most` of them in flight.
+    The second is None for keys too large. The digit of a step counts the micro-batches in flight that have done it. The
+    digit of a chain's last step counts all micro-batches that have done it; in the first chain it is left out, as the
+    number of steps done implies it. If a chain's key would be too large, one digit counts the micro-batches between
+    several steps (`solver.diagram.shared_digits`), and the third array is not empty. Arguments are arrays by step: the
+    `first` and `last` step of its chain, the chain's number of `microbatches`, and the `most` of them in flight.
     """
     number, single = np.arange(len(first)), np.empty((0, 1), np.int64)
     base = [1 if n == last[0] else int((microbatches if n == last[n] else most)[n]) + 1 for n in number]

@@ -157,10 +157,10 @@ def none_owned(ran: Numbers, steps: Steps) -> bool:
 
 @inlined
 def is_over_with(step: int, gradient: int, ran: Numbers, steps: Steps) -> bool:
-    """True if the order is complete after this move: all steps have run, or all those of the device whose time counts.
+    """True if the order is complete after this move: all steps have run, or all steps of the device whose time counts.
 
-    `gradient` is that of a block with `step`, or -1; `ran` has by step the micro-batches that have done it before the
-    move.
+    `gradient` is the gradient in a block with `step`, or -1; `ran` has by step the micro-batches that have done it
+    before the move.
     """
     for n in range(len(ran)):
         now = ran[n] + (n in (step, gradient))

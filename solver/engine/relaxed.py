@@ -103,9 +103,9 @@ def relaxed_search(search: Search) -> Relaxed | None:
 
 
 def _poorer(search: Search) -> RelaxedProblem:
-    """Return the relaxed problem in which partners share their memory, or else that in which each device has its own.
+    """Return a relaxed problem: with the memory of partners shared, or else with each device's own memory.
 
-    The former is chosen if some analytic bound of it is above all bounds of the same kinds for each device's own
+    Memory is shared if some analytic bound of that problem exceeds all bounds of the same kinds for each device's own
     memory.
     """
     of_partners, alone = dict[str, Value](), dict[str, Value]()

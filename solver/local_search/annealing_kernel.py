@@ -158,9 +158,9 @@ def touched(
     """Return (lowest place, highest place, lowest rank, highest rank, length) of the units that a move concerns on
     device `d`.
 
-    Ranks are places in the topological sequence. The length is that of the sequence, to which units that had no place
-    before the move are appended here. A unit went from place `source` to `target`; with `modes` (not None) the range is
-    that of all edits of the move.
+    Ranks are places in the topological sequence, and the length is the sequence's length; units that had no place
+    before the move are appended to it here. A unit went from place `source` to `target`; with `modes` (not None) the
+    range includes all edits of the move.
     """
     low, high, end = min(source, target), max(source, target), times.clock[LENGTH]
     first, last = end, -1

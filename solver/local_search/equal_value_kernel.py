@@ -252,10 +252,10 @@ def settle(
 ) -> float:
     """Anneal the orders in place for a lower energy, by at most `moves` moves; `best` receives the best order met.
 
-    The energy is that of `goal`: memory, or the mean value over samples of durations; `heat` has its temperatures. No
-    order is accepted that breaks the goal's limit on the value or a capacity. Another thread ends the run early by
-    setting `halt[0]`. Returns the least energy; -1 if the given order breaks one of these limits. `opening` has by
-    device the time before which it does not start.
+    The energy is what `goal` minimises: memory, or the mean value over samples of durations; `heat` has the
+    temperatures. No order is accepted that breaks the goal's limit on the value or a capacity. Another thread ends the
+    run early by setting `halt[0]`. Returns the least energy; -1 if the given order breaks one of these limits.
+    `opening` has by device the tick before which it does not start.
     """
     np.random.seed(seed)
     for d in range(rows.count.shape[0]):

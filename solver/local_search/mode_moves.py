@@ -107,8 +107,7 @@ def _pair(shop: Shop, modes: Modes, rows: Rows, d: int, node: int, but: int, rea
 
 @inner
 def _bring_together(shop: Shop, modes: Modes, rows: Rows, d: int, f: int, b: int) -> None:
-    """Move forward `f` next to backward `b` or the latter to the former, in the order of device `d`, and make them a
-    block.
+    """Move forward `f` next to backward `b`, or `b` next to `f`, in the order of device `d`, and make them a block.
 
     A split backward is fused first. No block is made if the move stops earlier or meets another backward of its stage.
     """

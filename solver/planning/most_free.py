@@ -1,4 +1,4 @@
-"""Search for the plan that leaves the most free memory, and of those the one of least time."""
+"""Search for the plan that leaves the most free memory; among equal ones, for the plan of least time."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _PARAMS = MostFreeParams()
 
 
 def plan_leaving_most(search: Search, problem: PlanProblem, limits: Limits, report: Report, stop: Event) -> Plan:
-    """Return the plan with the most free memory; of several such, the best that `search` finds by time.
+    """Return the plan with the most free memory; among several such plans, the best that `search` finds by time.
 
-    Value and bound of the plan are its time and that of all plans that leave as much. Where no partition fits the
-    memory, or none is found in time, the answer is that of a search by time alone.
+    The value is the plan's time, the bound that of all plans that leave as much memory. If no partition fits the
+    memory, or none is found in time, the answer is the result of a search by time alone.
     """
     time = TimeShares(limits)
     found = most_free(problem, time.part(_PARAMS.share, 1), stop)

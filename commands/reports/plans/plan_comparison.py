@@ -95,7 +95,7 @@ def shared_bounds(shown: list[ComparedSchedule]) -> list[str]:
 def _next(found: PlanRows, path: str) -> None:
     """Print the command to run next, on the plan file `path`.
 
-    It writes the best plan that a runtime of these schedules runs, or else that of any order.
+    That command writes the best plan that a runtime of these schedules runs, or else the best plan of any order.
     """
     for row in found.rows:
         for name in found.runtimes.get(row.name, ()):

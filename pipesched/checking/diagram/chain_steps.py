@@ -56,11 +56,11 @@ class ChainSteps:
                 yield Successors((*[nothing] * n, Reached(keys, labels)), tried, end)
 
     def admitted(self, found: Layer, order: Numbers, done: int, threshold: int) -> Labels | None:
-        """Return an array with True for each label of which every smaller diagram has a completion that ends before the
-        threshold.
+        """Return an array with True for each label that every smaller diagram can complete before the threshold.
 
-        None without smaller diagrams. The labels of state n in `found` are `found.labels[order[found.at[n]:found.at[n +
-        1]]]`; the result is by row of these labels. `done` is the number of steps run.
+        Without smaller diagrams the result is None. The labels of state n in `found` are
+        `found.labels[order[found.at[n]:found.at[n + 1]]]`; the result has an entry for each row of these labels. `done`
+        is the number of steps run.
         """
         if not self._bounds:
             return None

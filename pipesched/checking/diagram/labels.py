@@ -78,9 +78,9 @@ def _numbers(labels: Labels) -> tuple[Numbers, int]:
 def _is_dominated(others: Labels, numbers: Numbers, label: Labels, number: int, tops: int) -> bool:
     """Return True if one of the labels already kept (`others`) is in no time later than `label`.
 
-    `numbers` are the rank numbers of `others`, `number` that of `label`: a few binary digits for each time. `tops` is
-    the mask of their top digits. Compared digit by digit, they rule out most of those kept before their times are
-    compared.
+    `number` is the rank number of `label`, `numbers` has the rank numbers of `others`: a few binary digits for each
+    time. `tops` is the mask of their top digits. A comparison of these digits excludes most kept labels before their
+    times are compared.
     """
     for since in range(0, len(numbers), _TOGETHER):
         until, candidates = min(since + _TOGETHER, len(numbers)), 0

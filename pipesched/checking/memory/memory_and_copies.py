@@ -48,8 +48,8 @@ def memory_and_copies(problem: Problem, evidence: ResourceWeights) -> Fraction:
 class _Resources:
     """The resources of a device: its compute stream, its memory, and the other streams that copy.
 
-    `fixed` is the fixed need of each resource in ticks, without that of the activations; `needs` returns that of one
-    activation. Need of memory is memory times ticks divided by the device's memory.
+    `fixed` is the need of each resource in ticks without activations; `needs` returns the need of one activation. The
+    need of memory is memory times ticks divided by the device's memory.
     """
 
     def __init__(self, problem: Problem, device: DeviceId) -> None:

@@ -90,10 +90,10 @@ def _in_one_go(stage: Stage) -> bool:
 
 
 def _require_rows(stage: Stage, number: StageId, rows: Sequence[Row]) -> None:
-    """Raise `RefusedEvidenceError` if the rows of a stage could not be stages of one pass each.
+    """Raise `RefusedEvidenceError` if the rows of a stage could not be stages with one pass of each kind.
 
-    Their tasks must exist and be on one stream a row, those of F in ascending and those of B in descending order, and
-    each task of W in one row.
+    The tasks of a row must exist and be on one stream; its tasks of F must be in ascending, its tasks of B in
+    descending order; and each task of W must be in exactly one row.
     """
     forwards, backwards, weights = ([task for row in rows if (task := row[at]) is not None] for at in (1, 2, 3))
     for kind, numbers in zip((F, B, W), (forwards, backwards, weights), strict=True):

@@ -176,10 +176,10 @@ def _block_input(shape: Shape, training: Training, kind: LayerKind, name: str) -
 
 
 def _input_bytes(training: Training, name: str, module: str, format: Format) -> Fraction:
-    """Return the bytes kept of a number of a product's input, which the gradients of its weights read.
+    """Return the bytes per number that are kept of a product's input, which the gradients of its weights read.
 
-    Of a frozen product none are kept, except what its adapter reads, in 16 bits. `name` is that of the layer's type,
-    `module` Megatron-Core's of the product (empty: it has no adapter), `format` that of the product.
+    A frozen product keeps none, except what its adapter reads, in 16 bits. `name` is the name of the layer's type,
+    `module` Megatron-Core's name of the product (empty: it has no adapter), `format` the product's format.
     """
     size, lora = training.precision.number, training.lora
     if not training.is_frozen(name):

@@ -25,11 +25,12 @@ class Projection(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """Work for each token of all heads that carries the state along the sequence, in the forward.
+    """Work per token, over all heads, that carries the state along the sequence in the forward.
 
-    `operations` are those of small matrix products, `elementwise` those outside them, `exponentials` a number of these.
-    A backward computes `repeated` of the operations again, besides two products for each. Of the operations `chained`
-    run along the sequence, one chunk after the other, in `chains` of each sequence at a time.
+    `operations` are operations of small matrix products, `elementwise` operations outside of products, `exponentials` a
+    number of exponentials. A backward computes `repeated` of the operations again, besides two products for each.
+    `chained` of the operations run along the sequence, one chunk after the other, in `chains` of each sequence at a
+    time.
     """
 
     operations: Fraction
@@ -44,11 +45,12 @@ class Scan(NamedTuple):
 class Mixer:
     """A mixer of tokens with a recurrent state, whose `heads` tensor and context parallelism divide.
 
-    `projections` are its matrix products, the one of its output last. `vectors` are parameters outside them that tensor
-    parallelism divides (convolution, decays, gains), `norms` those that it does not. For each token kernels between the
-    products read or write `moved` numbers of 16 bits, and `kept` are kept for the backward, besides the input of the
-    last product. Context parallelism exchanges `sent` numbers of a token for the others' of a device's own heads before
-    the scan, and those of the last product's input after it (`megatron/core/ssm/mamba_context_parallel.py`).
+    `projections` are its matrix products, with the output product last. `vectors` are the parameters outside of
+    products that tensor parallelism divides (convolution, decays, gains), `norms` the parameters that it does not
+    divide. For each token, kernels between the products read or write `moved` numbers of 16 bits, and `kept` numbers
+    are kept for the backward, besides the input of the last product. Context parallelism exchanges, for each token,
+    `sent` numbers before the scan, so that a device gets all tokens of its own heads, and the input of the last product
+    after it (`megatron/core/ssm/mamba_context_parallel.py`).
     """
 
     name: str

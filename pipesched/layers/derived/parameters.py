@@ -13,11 +13,11 @@ from pipesched.layers.derived.shape import Attention, LayerKind, Parallel, Shape
 
 
 class Parameters(NamedTuple):
-    """Parameters of a layer: `shared` by all tokens, and those of `experts`, of which a token uses a few.
+    """Numbers of parameters of a layer: `shared` by all tokens, and of `experts`, of which a token uses a few.
 
-    `norms` are gains of normalizations and biases of routers, which belong to no matrix product. Of the shared ones
-    tensor parallel devices have those of `whole` products all, each for its own tokens. `wide` are those of products in
-    16 bits in a layer whose other weights are in fewer bytes than activations.
+    `norms` are gains of normalizations and biases of routers, which belong to no matrix product. `whole` of the shared
+    parameters belong to products that every tensor parallel device has in full, each for its own tokens. `wide`
+    parameters belong to products in 16 bits in a layer whose other weights are in fewer bytes than activations.
     """
 
     shared: int
@@ -112,7 +112,7 @@ def _of_matrices(matrices: Iterable[Matrix], norms: int) -> Parameters:
 def with_wide(parameters: Parameters, matrices: Iterable[Matrix], training: Training, within: str) -> Parameters:
     """Return the parameters with those of products in 16 bits marked, where other weights take fewer bytes.
 
-    `within` is that of the layer's kind.
+    `within` is the field `within` of the layer's kind (`ENDS`, `MTP` or empty).
     """
     if training.precision.weight is None:
         return parameters

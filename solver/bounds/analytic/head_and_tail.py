@@ -80,12 +80,12 @@ def head_and_tail(problem: Problem, objective: Objective, in_order: bool = False
 
 
 def _queue_ends(problem: Problem, chains: Sequence[Sequence[StageId]]) -> _QueueEnds:
-    """Return the indices in `chains` of those whose micro-batches come first in their queue, and of those that come
-    last.
+    """Return two lists of indices in `chains`: the chains whose micro-batches are first in their queue, and those last
+    in it.
 
     Stages of one queue run their forwards, and their backwards, in the order of micro-batches. `chains` are the stages
-    of one device by chain, and their queue is that of the first stage; a queue has all its chains on the device or
-    none.
+    of one device by chain; the queue of a chain is that of its first stage here. Either all chains of a queue are on
+    the device, or none.
     """
     firsts, lasts = dict[int, int](), dict[int, int]()
     for n in sorted(range(len(chains)), key=lambda n: problem.microbatches_of[chains[n][0]].start):

@@ -84,11 +84,11 @@ class _NestedHeads:
         return place[inner.stages[0]] > place[outer.stages[0]] and place[inner.stages[-1]] > place[outer.stages[-1]]
 
     def _between(self, outer: _Head, inner: _Head) -> Ticks:
-        """Return the least ticks between the first forwards of two devices, plus those of a gradient's path back
-        between them.
+        """Return a sum of two least times in ticks between the devices `outer` and `inner`: forwards down and gradients
+        up.
 
-        They are the ticks from the first forward of `outer` to that of `inner`, and those from the start of a gradient
-        pass on the last stage of `inner` to its start on that of `outer`.
+        The first is from the first forward of `outer` to the first forward of `inner`; the second from the start of a
+        gradient on the last stage of `inner` to the start of that gradient on the last stage of `outer`.
         """
         paths, enters, leaves = self.paths, inner.stages[0], inner.stages[-1]
         there = paths.head[enters] - paths.head[outer.stages[0]]
@@ -141,8 +141,8 @@ class _NestedHeads:
         return values
 
     def certificates(self) -> list[Certificate]:
-        """Return a certificate for each device whose least threshold is larger than its own `least` and that of those
-        before it."""
+        """Return a certificate for each device whose least threshold exceeds its own bound `least` and the thresholds
+        of all devices before it."""
         values = self.least_values()
         before = [0, *values]
         longer = [at for at, value in enumerate(values) if value > max(before[at], self.heads[at].least)]

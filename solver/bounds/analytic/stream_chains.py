@@ -42,10 +42,10 @@ def stream_chains(problem: Problem) -> StreamChains | None:
 
 
 def _with_split_backward(stage: Stage) -> Stage:
-    """Return the stage with B and W such that its full backward is B then W, with no more ticks or memory than either
-    mode.
+    """Return the stage with a backward that is B followed by W, with the lesser ticks and memory of the split and the
+    full mode.
 
-    Unchanged, but for memory that B takes, if some of these passes has several tasks or a stream of its own.
+    If B, W or BW has several tasks or a stream of its own, only memory that B takes is changed.
     """
     stage = replace(stage, freed=max(0, stage.freed))
     own = [stage.tasks_after_receipt(kind) for kind in _BACKWARDS]

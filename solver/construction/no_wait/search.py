@@ -45,9 +45,9 @@ _PARAMS = NoWaitParams()
 
 
 class _Node(NamedTuple):
-    """The micro-batches placed so far: the starts of those in flight, the last one's last, and of all as linked pairs.
+    """The micro-batches placed so far, with starts in ticks: `in_flight`, in order, and `all_starts`, as linked pairs.
 
-    `value` is that of all their passes, `state` the state of the devices at the last start.
+    `value` is the value in ticks of all their passes, `state` the state of the devices at the last start.
     """
 
     all_starts: tuple[int, Any] | None

@@ -76,10 +76,10 @@ class AnyLayers:
 
 
 class FirstLayers:
-    """Random changes where each stage recomputes a number of its own of its first layers.
+    """Random changes where each stage recomputes its first layers, in a number that differs from stage to stage.
 
-    `less` and `more` return a draft of a partition with fewer or more of them, `clipped` the draft nearest to given
-    numbers.
+    `less` and `more` return a draft of a partition with fewer or more recomputed layers, `clipped` the draft nearest to
+    given numbers.
     """
 
     def __init__(self, selected: SelectedModes, random: Random) -> None:

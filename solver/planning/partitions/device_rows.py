@@ -25,12 +25,12 @@ Flags = NDArray[np.bool_]
 class PartitionRows(NamedTuple):
     """Partial partitions as columns of arrays: one entry of each array for each partial partition.
 
-    `cuts[n]` is the position of cut n. `label` is that of the dynamic programming, and `work` the work of the devices
-    processed so far, in layer time without slowness. `load` is the load of the current device's stages in ticks per
-    micro-batch. `stages[k]` has eight rows for stage k: ticks of F, of the gradient and of the least backward, memory
-    until the gradient and until the last pass, memory of the layers, ticks from a forward to its gradient's arrival,
-    and ticks of F and gradient on the device. `extra_time` is the extra time of these stages over that without
-    recomputation on the fastest device.
+    `cuts[n]` is the position of cut n. `label` is the label of the dynamic programming (extra time in ticks), and
+    `work` the work of the devices processed so far, in layer time without slowness. `load` is the load of the current
+    device's stages in ticks per micro-batch. `stages[k]` has eight rows for stage k: ticks of F, of the gradient and of
+    the least backward, memory until the gradient and until the last pass, memory of the layers, ticks from a forward to
+    its gradient's arrival, and ticks of F and gradient on the device. `extra_time` is by how many ticks these stages
+    are slower than without recomputation on the fastest device.
     """
 
     cuts: dict[int, IntArray]
