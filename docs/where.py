@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,8 +29,13 @@ class Place(NamedTuple):
         return all(word.lower() in text for word in words)
 
 
-def places() -> Iterator[Place]:
-    """Yield all modules of the packages, each followed by its classes and functions, in the order of paths."""
+@cache
+def places() -> tuple[Place, ...]:
+    """Return all modules of the packages, each followed by its classes and functions, in the order of paths."""
+    return (*_places(),)
+
+
+def _places() -> Iterator[Place]:
     for package in sorted(path.parent for path in ROOT.glob("*/__init__.py") if path.parent.name != "tests"):
         for path in sorted(package.rglob("*.py")):
             tree, file = ast.parse(path.read_text(encoding="utf-8")), str(path.relative_to(ROOT))

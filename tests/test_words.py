@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -76,11 +77,16 @@ def _parts(name: str) -> set[str]:
     return {part.lower() for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
 
 
+@cache
+def _is_refused(name: str) -> bool:
+    return bool(_parts(_PLAIN_ENGLISH.sub("", name)) & _NOT_IN_NAMES)
+
+
 def _refused_names(path: Path, text: str) -> Iterator[str]:
     """Each name given in this code to a function, parameter, field or variable that the standard terms refuse."""
     for node in ast.walk(ast.parse(text)):
         for name in _given(node):
-            if _parts(_PLAIN_ENGLISH.sub("", name)) & _NOT_IN_NAMES and (path.as_posix(), name) not in _KEYS:
+            if _is_refused(name) and (path.as_posix(), name) not in _KEYS:
                 yield f"{path}:{getattr(node, 'lineno', 1)}: the name {name}"
 
 
