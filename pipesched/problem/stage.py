@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from pipesched.problem.memory_options import Offload, Recomputation
@@ -233,6 +234,16 @@ class Stage:
 
     def tasks_of(self, kind: PassKind) -> tuple[TaskSpec, ...]:
         """Return the tasks of a kind of pass of this stage, without the task that sends its tensor."""
+        known = self._known_tasks
+        if kind not in known:
+            known[kind] = self._tasks_of(kind)
+        return known[kind]
+
+    @cached_property
+    def _known_tasks(self) -> dict[PassKind, tuple[TaskSpec, ...]]:
+        return {}
+
+    def _tasks_of(self, kind: PassKind) -> tuple[TaskSpec, ...]:
         for given, tasks in self.tasks:
             if given is kind:
                 return tasks

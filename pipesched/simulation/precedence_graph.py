@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property, reduce
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -159,12 +159,12 @@ class Graph:
 
         `BadInput` if the schedule lacks a pass that another one needs.
         """
-        columns = self._columns
+        columns, nodes = self._columns, cache(self._nodes)
         for pass_type in asking(columns.pass_types):
             for after, alternatives, lag, optional, share in problem.network.arcs_into[pass_type]:
-                later = self._nodes(after)
+                later = nodes(after)
                 # Of alternatives the schedule holds one.
-                earlier = np.maximum.reduce([self._nodes(task) for task in alternatives])
+                earlier = reduce(np.maximum, map(nodes, alternatives))
                 rows = columns.rows(*pass_type)
                 if share is not None:
                     before, after_it = share.pairs()

@@ -114,7 +114,14 @@ class Dependencies:
         buckets), they are the tasks after which the gradients of that bucket are complete: each bucket gets an equal
         share of the tasks.
         """
-        own = len(self.stages[stage].tasks_of(kind))
-        at, number = bucket or (0, 1)
-        parts = range(at * own // number, -(-(at + 1) * own // number))
-        return tuple(parts) if kind is W else (parts[-1],)
+        known, asked = self._known_ends, (kind, stage, bucket)
+        if asked not in known:
+            own = len(self.stages[stage].tasks_of(kind))
+            at, number = bucket or (0, 1)
+            parts = range(at * own // number, -(-(at + 1) * own // number))
+            known[asked] = tuple(parts) if kind is W else (parts[-1],)
+        return known[asked]
+
+    @cached_property
+    def _known_ends(self) -> dict[tuple[PassKind, StageId, tuple[int, int] | None], tuple[TaskPart, ...]]:
+        return {}
