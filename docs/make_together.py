@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from pipesched.files.features import catalogue
 from pipesched.files.fields.together import Refused
 from pipesched.files.plans.features.catalogue import excluded_pairs
-from pipesched.files.problems.together import REFUSED
 
 PAGE = Path(__file__).with_name("together.md")
 _HEAD = """# What does not go together
@@ -48,7 +48,7 @@ def table(refused: Sequence[Refused]) -> str:
 
 def page() -> str:
     """Return the text of docs/together.md."""
-    return _HEAD + table(REFUSED) + _PLANS + table(excluded_pairs()) + _TAIL
+    return _HEAD + table(catalogue.excluded_pairs()) + _PLANS + table(excluded_pairs()) + _TAIL
 
 
 if __name__ == "__main__":

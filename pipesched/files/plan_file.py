@@ -11,6 +11,7 @@ from pathlib import Path
 from pipesched.errors import BadInput
 from pipesched.files.batch_sizes import sizes_of, with_each_size
 from pipesched.files.fields.link_times import is_rendezvous, latency_of, links_of, stream_of
+from pipesched.files.fields.stage_placement import per
 from pipesched.files.fields.together import refused_together
 from pipesched.files.other_kinds import FileKind, refuse_other_kinds
 from pipesched.files.plans.checks import choices_of, plan_mistakes
@@ -21,7 +22,6 @@ from pipesched.files.plans.schema import LayerEntry, PlanFile
 from pipesched.files.plans.units import every_layer, memory_step_of, tick_of
 from pipesched.files.problem_file import ROUNDED, read_document
 from pipesched.files.problems import visualiser_file
-from pipesched.files.problems.times_in_ticks import per
 from pipesched.files.quantities import in_plain_numbers
 from pipesched.files.quantity_forms import PLAN
 from pipesched.files.rounding import short

@@ -16,6 +16,7 @@ from pipesched.files.features.catalogue import (
     AttachedProblems,
     Feature,
     SeveralProblems,
+    excluded_pairs,
     features_of,
     refused_with_value,
 )
@@ -30,7 +31,6 @@ from pipesched.files.problems.memory_in_steps import memory_in_steps
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times, required
 from pipesched.files.problems.stages import stages_from
 from pipesched.files.problems.times_in_ticks import times_in_ticks
-from pipesched.files.problems.together import table_of
 from pipesched.files.quantities import in_plain_numbers
 from pipesched.files.quantity_forms import PROBLEM
 from pipesched.files.rounding import MOST_STEPS
@@ -38,7 +38,6 @@ from pipesched.files.schema_errors import parse_model
 from pipesched.files.stem import stem_of
 from pipesched.problem.features.device_resources import DeviceResources
 from pipesched.problem.features.gather_each_pass import gathers_each_pass
-from pipesched.problem.features.walks import Walks
 from pipesched.problem.objective import OBJECTIVES
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.units import Units
@@ -139,7 +138,7 @@ def problem_from(
                 others, in_others = _read_attached(attached, value, form.keys, wrong)
                 found += in_others
                 found += [] if found else attached.idle(form.keys, [other.keys for _, other in others])
-        found += refused_together(table_of(features), whole, frozenset(wrong_keys))
+        found += refused_together(excluded_pairs(features), whole, frozenset(wrong_keys)) if features else ()
     except BadInput as error:
         raise BadInput(*(f"{source}: {mistake}" for mistake in error.mistakes)) from None
     if found:
@@ -239,7 +238,6 @@ def _build(parsed: _Form, default_name: str, most_steps: int) -> Problem:
         Units(form.time_unit, tick, section.unit, resolution),
         links,
         DeviceResources(tuple(form.streams or ()), stream_of(given.transfer)),
-        walks=Walks(tuple(chain.microbatches or 0 for chain in form.chains or ())),
         notes=tuple(notes),
     )
     for feature in features:

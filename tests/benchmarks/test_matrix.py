@@ -31,10 +31,10 @@ from benchmarks.matrix.store import Lines
 from benchmarks.matrix.switch import together
 from benchmarks.matrix.work import works
 from pipesched.errors import BadInput
+from pipesched.files.features.catalogue import excluded_pairs
 from pipesched.files.plans.schema import json_schema as plan_schema
 from pipesched.files.problem_file import problem_from
 from pipesched.files.problems.schema import json_schema as problem_schema
-from pipesched.files.problems.together import REFUSED
 from solver.solve import solve
 from tests.support import task_brute_force
 from tests.support.counted import counted
@@ -113,12 +113,12 @@ def test_every_key_belongs_to_a_switch(schema: Mapping[str, Any], switches: Any)
 
 def test_pairs_are_refused_as_the_table_says() -> None:
     """Of every pair of switches: refused if a row of the table is, and else for nothing but its own values."""
-    second = [row._replace(one=row.one._replace(key="then")) for row in REFUSED if row.one.key == "objective"]
-    lines = {row.line for row in (*REFUSED, *second)}
+    second = [row._replace(one=row.one._replace(key="then")) for row in excluded_pairs() if row.one.key == "objective"]
+    lines = {row.line for row in (*excluded_pairs(), *second)}
     for names in together(problem_switches.SWITCHES, 2):
         case = problem_case(names, SEED)
         document = json.loads(text_of(case.document), parse_float=Decimal)
-        expected = {row.line for row in REFUSED if row.one.is_in(document) and row.other.is_in(document)}
+        expected = {row.line for row in excluded_pairs() if row.one.is_in(document) and row.other.is_in(document)}
         by_second = document | {"objective": document.get("then")}
         expected |= {row.line for row in second if row.one.is_in(by_second) and row.other.is_in(by_second)}
         try:

@@ -6,7 +6,7 @@ with units, the form of `serve`, state files, exporters, and execution by PyTorc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -16,7 +16,7 @@ from pydantic import create_model
 
 from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.section import Section, WrongPaths
-from pipesched.files.fields.together import Refused, at
+from pipesched.files.fields.together import Refused
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import COMPUTE
 from pipesched.registry import Registry
@@ -127,8 +127,8 @@ class Feature:
     `refused` lists the features that exclude this one, `with_units` the keys whose values may have units, `in_form`
     those with a field in the form of `serve`.
 
-    A file has a feature if it gives one of its keys, or if its `objective` is `asked_by` (`features_of`). Only then is
-    the feature asked for anything of the file.
+    A file has a feature if it gives one of its keys, a path in `given_by`, or the `objective` that is `asked_by`
+    (`features_of`). Only then is the feature asked for anything of the file.
 
     A feature that is `once` adds passes that each stage runs once an iteration (`Stage.once`), and the objective is
     then the iteration; passes of several such features run in the order of the features' names.
@@ -160,6 +160,7 @@ class Feature:
     refused: tuple[Refused, ...] = ()
     with_units: Mapping[str, QuantityKind] = field(default_factory=dict)
     in_form: tuple[str, ...] = ()
+    given_by: tuple[str, ...] = ()
     asked_by: str | None = None
     present_in: Callable[[Problem], bool] = lambda _: False
     not_expressible: str = ""
@@ -169,14 +170,10 @@ class Feature:
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
-        """The paths of the feature's keys in a file."""
+        """The key paths of which a file that has the feature gives one."""
         own = () if self.keys is None else self.keys.model_fields
-        return (self.name, *own, *(f"{at}.{key}" for at, keys in self.sections.items() for key in keys.model_fields))
-
-    def is_in(self, document: Mapping[str, Any]) -> bool:
-        """Return True if a file's document gives a key of the feature, or has the objective that asks for it."""
-        asked = self.asked_by is not None and document.get("objective") == self.asked_by
-        return asked or any(at(document, path) is not None for path in self.paths)
+        inside = (f"{at}.{key}" for at, keys in self.sections.items() for key in keys.model_fields)
+        return (self.name, *own, *inside, *self.given_by)
 
 
 FEATURES: Registry[Feature] = Registry("pipesched.files.features", "feature of problem files")
@@ -184,7 +181,28 @@ FEATURES: Registry[Feature] = Registry("pipesched.files.features", "feature of p
 
 def features_of(document: object) -> list[Feature]:
     """Return the features that a file has, by its document, in the order of their names."""
-    return [feature for feature in FEATURES if isinstance(document, Mapping) and feature.is_in(document)]
+    if not isinstance(document, Mapping):
+        return []
+    given, objective = {*_paths(document)}, document.get("objective")
+    return [
+        feature
+        for feature in FEATURES
+        if not given.isdisjoint(feature.paths) or (feature.asked_by is not None and feature.asked_by == objective)
+    ]
+
+
+def _paths(section: Mapping[Any, Any], prefix: str = "") -> Iterator[str]:
+    """Yield the paths of all keys of a document or section that have a value; `prefix` is its own path, with a dot."""
+    for key, value in section.items():
+        if value is not None and "." not in str(key):
+            yield f"{prefix}{key}"
+            if isinstance(value, Mapping):
+                yield from _paths(value, f"{prefix}{key}.")
+
+
+def excluded_pairs(features: Iterable[Feature] = FEATURES) -> tuple[Refused, ...]:
+    """Return the pairs of keys that a problem file with these features may not have."""
+    return tuple(row for feature in features for row in feature.refused)
 
 
 def first_stream(form: ProblemForm) -> str:

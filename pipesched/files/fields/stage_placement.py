@@ -1,9 +1,10 @@
-"""The placement that a problem file describes: device of each stage, and chains of stages."""
+"""The placement that a problem file describes, device of each stage and chains of stages, and a number for each."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Protocol
 
 from pipesched.problem import placement
@@ -43,3 +44,14 @@ def placement_of(form: _Form) -> Placement:
         found = placement.PLACEMENTS[form.placement](form.devices, form.chunks or 1)
     chains = tuple(tuple(chain.stages or ()) for chain in form.chains or ())
     return replace(found, name="chains", chains=chains) if chains else found
+
+
+def per(value: Fraction | list[Fraction] | None, count: int) -> list[Fraction]:
+    """Return one number for each of `count` stages or devices from `value`, a number for all or a list.
+
+    A list of half as many entries serves both directions of a bidirectional placement.
+    """
+    assert value is not None
+    if isinstance(value, list):
+        return value * (count // len(value))
+    return [value] * count

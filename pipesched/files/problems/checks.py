@@ -13,11 +13,9 @@ from pipesched.files.fields.parameter_sections import objective_mistakes
 from pipesched.files.fields.section import WrongPaths
 from pipesched.files.fields.stage_placement import stage_count
 from pipesched.files.limits import MOST_CELLS
-from pipesched.files.problems.chains import chain_mistakes
 from pipesched.files.problems.schema import ProblemFile
-from pipesched.files.problems.task_checks import task_lists, task_mistakes
-from pipesched.files.problems.times_in_ticks import per
-from pipesched.files.schema_errors import shown, shown_amount
+from pipesched.files.schema_errors import shown_amount
+from pipesched.problem.objective import OBJECTIVES
 from pipesched.problem.placement import FIXED_CHUNKS
 
 # Devices that one message names.
@@ -46,18 +44,14 @@ def mistakes(
     found += _lengths(form, features, stages)
     for feature in features:
         found += feature.mistakes(form, stages, wrong)
-    once = [one.name for one in features if one.once and getattr(form, one.name) is not None]
-    keys: Any = form  # with those that features add
-    found += objective_mistakes(keys, once, _OTHER_OBJECTIVES, wrong)
-    if form.chains is not None:
-        found += chain_mistakes(form.chains, form.microbatches, stages, wrong)
-    found += task_mistakes(form, stages, wrong)
+    if features or OBJECTIVES[form.objective].passes is not None:
+        once = [one.name for one in features if one.once and getattr(form, one.name) is not None]
+        keys: Any = form  # with those that features add
+        found += objective_mistakes(keys, once, _OTHER_OBJECTIVES, wrong)
     if "times.weight" not in wrong:
         found += _backward(form)
     if "memory.activation" not in wrong:
         found += _freed(form)
-    if not any(path.startswith("times") for path in wrong):
-        found += _saves(form)
     return found
 
 
@@ -136,10 +130,6 @@ def _per_stage(form: ProblemFile, features: Sequence[Feature]) -> Iterator[tuple
                 yield f"times.{key}.saves", value.ticks
             else:
                 yield f"times.{key}", latency_of(value) if key == "transfer" else value
-    for key, tasks in task_lists(form):
-        yield from ((f"tasks.{key}[{at}].time", task.time) for at, task in enumerate(tasks))
-    if form.tasks:
-        yield "tasks.layers", form.tasks.layers
     if form.memory:
         yield "memory.activation", form.memory.activation
         yield "memory.freed_by_backward", form.memory.freed_by_backward
@@ -153,25 +143,6 @@ def _backward(form: ProblemFile) -> Iterator[str]:
             "times.fused: found without times.weight; allowed: leave it out, since backward is then the full, fused "
             "backward, or give times.weight"
         )
-
-
-def _saves(form: ProblemFile) -> Iterator[str]:
-    """Yield mistakes where an overlapped block of a stage's own passes would be shorter than one of them."""
-    times = form.times
-    if times is None or not isinstance(times.overlapped, Saves) or times.forward is None or times.backward is None:
-        return
-    saves, weight = times.overlapped.ticks, Fraction(0) if times.weight is None else times.weight
-    whole = [times.backward, weight] if times.fused is None else [times.fused]
-    count = max((len(one) for one in (saves, times.forward, *whole) if isinstance(one, list)), default=1)
-    if any(isinstance(one, list) and count % len(one) for one in (saves, times.forward, *whole)):
-        return
-    backward = [sum(column, Fraction(0)) for column in zip(*(per(one, count) for one in whole), strict=True)]
-    for name, most in (("forward", per(times.forward, count)), ("full backward", backward)):
-        for stage, (given, own) in enumerate(zip(per(saves, count), most, strict=True)):
-            if given > own:
-                place = f"[{stage}]" if isinstance(saves, list) else ""
-                yield f"times.overlapped.saves{place}: found {shown(given)}; allowed: at most the {name}, {shown(own)}"
-                break
 
 
 def _freed(form: ProblemFile) -> Iterator[str]:

@@ -8,8 +8,9 @@ from math import ceil, floor, gcd
 
 from pipesched.errors import BadInput
 from pipesched.files.features.catalogue import Feature
+from pipesched.files.fields.stage_placement import per
 from pipesched.files.problems.schema import MemorySection, ProblemFile
-from pipesched.files.problems.times_in_ticks import Columns, per
+from pipesched.files.problems.times_in_ticks import Columns
 from pipesched.files.rounding import LARGEST, step_of
 from pipesched.files.schema_errors import shown
 from pipesched.problem.features.device_resources import Pool

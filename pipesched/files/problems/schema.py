@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
 from pipesched.files.features.catalogue import FEATURES, with_features
+from pipesched.files.features.chains import Chain
+from pipesched.files.features.tasks import PLAIN_TIMES, Tasks
 from pipesched.files.fields import field_types
 from pipesched.files.fields.blocks_field import BlocksField
 from pipesched.files.fields.section import Section
 from pipesched.files.fields.sweep_field import SweepField
 from pipesched.files.fields.transfer_field import TransferField
-from pipesched.files.problems.chains import Chain
 from pipesched.problem.objective import of_problems
 
 
@@ -35,45 +36,6 @@ class Times(Section):
         description="a forward and a full backward run as one block: its time, by the forward's stage; or saves, what "
         "a block takes less than the two, the smaller number of their stages",
     )
-
-
-class ChainTask(Section):
-    """A task of a forward or a backward: it starts when the one before it has ended."""
-
-    required = ("name", "time")
-
-    name: field_types.Name | None = Field(None, description="what it is called; each name once in a list")
-    on: field_types.Name | None = Field(None, description="the stream that runs it; default: the first")
-    time: field_types.Numbers | None = Field(None, description="its duration")
-    needs: Annotated[Literal["nothing", "input"], field_types.one_of("nothing", "input")] = Field(
-        "input", description="nothing: at the beginning of a forward, it does not wait for the stage before"
-    )
-
-
-class WeightTask(Section):
-    """A task of the backward for the weights: it waits for its backward task and for none of the others here."""
-
-    required = ("name", "time")
-
-    name: field_types.Name | None = Field(None, description="what it is called; each name once in a list")
-    on: field_types.Name | None = Field(None, description="the stream that runs it; default: the first")
-    time: field_types.Numbers | None = Field(None, description="its duration")
-    after: field_types.Name | None = Field(None, description="a task of backward; default: after the whole backward")
-
-
-class Tasks(Section):
-    """Passes made of tasks, instead of times.forward, backward and weight."""
-
-    required = ("forward", "backward")
-
-    forward: list[ChainTask] | None = Field(
-        None, description="the tasks of a layer's forward, each after the one before"
-    )
-    backward: list[ChainTask] | None = Field(
-        None, description="the tasks of a layer's backward, each after the one before"
-    )
-    weight: list[WeightTask] | None = Field(None, description="each on its own; without them, backward is the full one")
-    layers: field_types.Counts | None = Field(None, description="how often a pass runs its tasks in a row; default 1")
 
 
 class MemoryKeys(Section):
@@ -133,8 +95,6 @@ else:
 # Keys without which a file says too little; the model leaves them open so that all other mistakes are still found.
 REQUIRED = ("devices", "microbatches", "times", "times.forward", "times.backward")
 REQUIRED_OF_TASKS = ("devices", "microbatches", "tasks", "tasks.forward", "tasks.backward")
-# The times that tasks stand in for, and those that go with plain passes alone.
-PLAIN_TIMES = ("forward", "backward", "weight", "fused", "overlapped")
 
 
 def required(document: object) -> tuple[str, ...]:

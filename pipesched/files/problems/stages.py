@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from pipesched.files.features.catalogue import Feature, first_stream
+from pipesched.files.features.tasks import ChainTask, WeightTask
 from pipesched.files.problems.pass_tasks import KEYS, StageTasks, Totals, stage_tasks, totals
-from pipesched.files.problems.schema import ChainTask, ProblemFile, WeightTask
+from pipesched.files.problems.schema import ProblemFile
 from pipesched.files.problems.times_in_ticks import Columns, layers_of
 from pipesched.problem.quantities import StageId, Ticks
 from pipesched.problem.stage import COMPUTE, Stage, TaskSpec

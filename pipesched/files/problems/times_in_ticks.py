@@ -7,10 +7,12 @@ from fractions import Fraction
 from math import gcd
 from typing import Any
 
+from pipesched.files.features.tasks import Tasks
 from pipesched.files.fields.blocks_field import Saves
 from pipesched.files.fields.link_times import latency_of, links_of
+from pipesched.files.fields.stage_placement import per
 from pipesched.files.problems.pass_tasks import KEYS
-from pipesched.files.problems.schema import Tasks, Times
+from pipesched.files.problems.schema import Times
 from pipesched.files.rounding import MOST_STEPS, step_of
 from pipesched.problem.placement import Placement
 
@@ -79,17 +81,6 @@ def _task_times(tasks: Tasks, stages: int) -> Columns:
     """Return the times of all tasks of one layer, in the file's unit, by (kind, place in the list) and stage."""
     lists = {kind: getattr(tasks, key) or () for kind, key in KEYS.items()}
     return {(kind, n): per(task.time, stages) for kind, own in lists.items() for n, task in enumerate(own)}
-
-
-def per(value: Fraction | list[Fraction] | None, count: int) -> list[Fraction]:
-    """Return one number for each of `count` stages or devices from `value`, a number for all or a list.
-
-    A list of half as many entries serves both directions of a bidirectional placement.
-    """
-    assert value is not None
-    if isinstance(value, list):
-        return value * (count // len(value))
-    return [value] * count
 
 
 def layers_of(tasks: Tasks, stages: int) -> list[int]:

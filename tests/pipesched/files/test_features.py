@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from pipesched.errors import BadInput
-from pipesched.files.features.catalogue import FEATURES, features_of
+from pipesched.files.features.catalogue import FEATURES, excluded_pairs, features_of
 from pipesched.files.problem_file import problem_from, read_document
 from pipesched.files.problems.schema import ProblemFile, json_schema
-from pipesched.files.problems.together import REFUSED
 
 ROOT = Path(__file__).parents[3]
 TINY = {"devices": 2, "microbatches": 2, "times": {"forward": 1, "backward": 2}}
@@ -114,7 +113,7 @@ def test_the_file_has_its_keys_and_the_table_its_refusals(feature: Any) -> None:
     for name, own in feature.sections.items():
         (reference,) = (one["$ref"] for one in json_schema()["properties"][name]["anyOf"] if "$ref" in one)
         assert {*own.model_fields} <= {*json_schema()["$defs"][reference.rpartition("/")[2]]["properties"]}
-    assert {*feature.refused} <= {*REFUSED}
+    assert {*feature.refused} <= {*excluded_pairs()}
     assert {*feature.in_form} <= keys
     assert not feature.present_in(problem_from(TINY))
     assert dict(feature.written(problem_from(TINY))) == {}

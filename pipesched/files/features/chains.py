@@ -1,14 +1,20 @@
-"""The key `chains` of a problem file, different paths of micro-batches through the stages, and its checks."""
+"""The key `chains` of a problem file: different paths of micro-batches through the stages."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from pydantic import Field
 
+from pipesched.files.features.catalogue import FEATURES, Columns, Feature, ProblemForm
 from pipesched.files.fields import field_types
 from pipesched.files.fields.section import Section, WrongPaths
+from pipesched.files.fields.together import Refused, given, of_value
+from pipesched.problem.features.walks import Walks
+from pipesched.problem.problem import Problem
+
+_KEY = "chains"
 
 
 class Chain(Section):
@@ -20,15 +26,14 @@ class Chain(Section):
     microbatches: field_types.Count | None = Field(None, description="how many go through them: those that come next")
 
 
-def chain_mistakes(
-    chains: Sequence[Chain], microbatches: int | None, stages: int | None, wrong: WrongPaths
-) -> Iterator[str]:
+def _mistakes(form: ProblemForm, stages: int | None, wrong: WrongPaths) -> Iterator[str]:
     """Yield a line for each broken rule of `chains`, except of keys already known as wrong.
 
-    `microbatches` and `stages` are the numbers of these, None if not known.
+    `stages` is the number of stages, None if not known.
     """
-    if any(path.split(".")[0] == "chains" for path in wrong):
+    if form.chains is None or any(path.split(".")[0] == _KEY for path in wrong):
         return
+    chains: list[Chain] = form.chains
     missing = [mistake for at, chain in enumerate(chains) for mistake in chain.missing(f"chains[{at}]")]
     if missing or not chains or stages is None:
         yield from missing or (["chains: found no entry; allowed: one or more"] if not chains else [])
@@ -44,5 +49,26 @@ def chain_mistakes(
     if absent is not None:
         yield f"chains: found no chain through stage {absent}; allowed: each stage in one"
     total = sum(chain.microbatches or 0 for chain in chains)
-    if microbatches is not None and total != microbatches:
-        yield f"chains: found {total} micro-batches in all; allowed: {microbatches}, as microbatches says"
+    if form.microbatches is not None and total != form.microbatches:
+        yield f"chains: found {total} micro-batches in all; allowed: {form.microbatches}, as microbatches says"
+
+
+def _fields(_problem: Problem, form: ProblemForm, _columns: Columns) -> dict[str, Walks]:
+    return {"walks": Walks(tuple(chain.microbatches or 0 for chain in form.chains or ()))}
+
+
+FEATURES.register(
+    Feature(
+        name=_KEY,
+        mistakes=_mistakes,
+        fields=_fields,
+        refused=(
+            Refused(
+                of_value("objective", "period"),
+                given(_KEY),
+                "makespan or span",
+                "no part of such a schedule repeats",
+            ),
+        ),
+    )
+)
