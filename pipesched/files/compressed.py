@@ -13,15 +13,8 @@ DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error)
 
 
 def opened(path: Path) -> BinaryIO:
-    """Open a file for reading its bytes, decompressed where its name ends in .gz."""
-    if path.suffix.lower() == ENDING:
-        return cast(BinaryIO, gzip.open(path, "rb"))
-    return path.open("rb")
-
-
-def own_ending(path: Path) -> str:
-    """Return a file name's ending without `.gz`, in lower case: `.json` for `schedule.json.gz`."""
-    return (path.with_suffix("") if path.suffix.lower() == ENDING else path).suffix.lower()
+    """Open a compressed file for reading its bytes, decompressed."""
+    return cast(BinaryIO, gzip.open(path, "rb"))
 
 
 def packed(path: Path, text: str) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pipesched.errors import BadInput
 from pipesched.files.batch_sizes import sizes_of, with_each_size
-from pipesched.files.compressed import DAMAGED, opened, own_ending
+from pipesched.files.compressed import DAMAGED, ENDING, opened
 from pipesched.files.exact_numbers import read_json, read_yaml
 from pipesched.files.features.catalogue import (
     AttachedProblems,
@@ -91,8 +91,10 @@ def read_document(path: str | Path) -> object:
     """
     if not isinstance(path, str | PathLike):
         raise BadInput(f"found {type(path).__name__}; allowed: the path of a file")
+    file = Path(path)
+    compressed = file.suffix.lower() == ENDING
     try:
-        with opened(Path(path)) as stream:
+        with opened(file) if compressed else file.open("rb") as stream:
             data = stream.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise BadInput(f"{path}: found more than {MOST_BYTES} bytes; allowed: up to so many")
@@ -100,7 +102,7 @@ def read_document(path: str | Path) -> object:
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file") from None
     except IsADirectoryError:
-        raise BadInput(f"{path}: found a folder; allowed: a file{_in_folder(Path(path))}") from None
+        raise BadInput(f"{path}: found a folder; allowed: a file{_in_folder(file)}") from None
     except DAMAGED:
         raise BadInput(f"{path}: cannot be read: it is not a whole file of gzip") from None
     except OSError as error:
@@ -109,7 +111,8 @@ def read_document(path: str | Path) -> object:
         raise BadInput(f"{path}: cannot be read: it is not a text file") from None
     if not text.strip():
         raise BadInput(f"{path}: the file is empty")
-    return read_json(text, str(path)) if own_ending(Path(path)) == ".json" else read_yaml(text, str(path))
+    ending = (file.with_suffix("") if compressed else file).suffix.lower()
+    return read_json(text, str(path)) if ending == ".json" else read_yaml(text, str(path))
 
 
 def problem_from(

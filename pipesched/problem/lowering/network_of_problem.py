@@ -21,7 +21,7 @@ from pipesched.problem.network.task_network import (
     TaskType,
 )
 from pipesched.problem.passes import BW, B, F, W
-from pipesched.problem.quantities import DeviceId, MemorySteps, StageId, Ticks
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId, TaskPart, Ticks
 from pipesched.problem.stage import TaskSpec
 
 
@@ -51,15 +51,16 @@ def network_of(
         )
         for kind, stage in types
     }
+    ends = {pass_type: passes.ends_of(*pass_type) for pass_type in types}
     to = {s: own.offload.to for s, own in enumerate(stages) if own.offload}
     hosts = passes.resources.host_memory(device_of[s] for s, peer in to.items() if peer is None) if to else ()
     of_host = {device: len(room) + n for n, host in enumerate(hosts) for device in host.devices}
     moved = {s: of_host[device_of[s]] if peer is None else peer for s, peer in to.items()}
     return TaskNetwork(
         tasks,
-        {pass_type: passes.ends_of(*pass_type) for pass_type in types},
+        ends,
         {(kind, s): MemoryChange(*device_change(stages[s], kind)) for kind, s in types},
-        tuple(arc for pass_type in asking(types) for arc in _arcs(passes, pass_type, tasks)),
+        tuple(arc for pass_type in asking(types) for arc in _arcs(passes, pass_type, ends)),
         room,
         modes,
         {s: options(stage) for s, stage in enumerate(stages) if stage.saving_kinds},
@@ -95,9 +96,9 @@ def _blocks(passes: Dependencies) -> Iterator[tuple[tuple[StageId, StageId], Tic
                 yield pair, ticks
 
 
-def _arcs(passes: Dependencies, after: PassType, tasks: Mapping[PassType, tuple[TaskTemplate, ...]]) -> Iterator[Arc]:
+def _arcs(passes: Dependencies, after: PassType, ends_of: Mapping[PassType, tuple[TaskPart, ...]]) -> Iterator[Arc]:
     """Yield the arcs into the tasks of a pass: from the passes it needs into its first task, and from each task to the
-    next.
+    next. `ends_of` are the indices of the tasks that end each type of pass.
 
     In F, B and BW the needs apply to the first task that needs an input; a task that receives waits for its sender
     only, the next one for all else. Tasks of W are independent: each waits for its own part of B.
@@ -109,7 +110,8 @@ def _arcs(passes: Dependencies, after: PassType, tasks: Mapping[PassType, tuple[
     for alternatives, lag, optional, share, bucket in passes.needs(*after):
         sent = passes.resources.transfer_stream is not None and passes.resources.sends(lag)
         begin = entry + (receives and (share is not None or alternatives[0][1] == after[1]))
-        ends = [(one, passes.ends_of(*one, bucket)) for one in alternatives if one in tasks]
+        before = [one for one in alternatives if one in ends_of]
+        ends = [(one, passes.ends_of(*one, bucket) if bucket else ends_of[one]) for one in before]
         for part, task in enumerate(own if apart else own[begin : begin + 1], 0 if apart else begin):
             # Of passes that end with several tasks each of these is waited for.
             for n in range(max(len(parts) for _, parts in ends)):
