@@ -15,6 +15,8 @@ from heuristics.catalogue import HEURISTICS
 from pipesched.files import plan_file
 from pipesched.files.plans.features.catalogue import PLAN_FEATURES, with_features
 from pipesched.files.plans.schema import PlanKeys
+from pipesched.files.problem_file import read_problem
+from pipesched.files.problems.document import problem_document
 from pipesched.problem.objective import OBJECTIVES
 from pipesched.problem.problem import Objective
 from pipesched.registry import Registry
@@ -105,6 +107,16 @@ def test_the_objective_is_solved(adds: Adds) -> None:
             continue
         seen += 1
     assert seen > 1
+
+
+def test_the_objective_is_written_by_its_name(adds: Adds) -> None:
+    """Only the iteration that overlaps the next one has a key in place of a name."""
+    objective = adds(OBJECTIVES, "objective")
+    one = read_problem(Path(__file__).parents[1] / "examples" / "reduce-and-step.yaml")
+    written = problem_document(replace(one, objective=objective))
+    assert written == problem_document(one) | {"objective": objective.name}
+    overlapped = problem_document(replace(one, objective=Objective.SPAN))
+    assert overlapped == problem_document(one) | {"overlap_next": True}
 
 
 def test_the_plan_feature_is_read(adds: Adds, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,7 @@ from pipesched.problem.features.gather_each_pass import (
     gathers_each_pass,
 )
 from pipesched.problem.features.parameters import StageParameters, most_gathers
+from pipesched.problem.objectives.iteration import ITERATION
 from pipesched.problem.objectives.span import SPAN
 from pipesched.problem.passes import REDUCE, STEP
 from pipesched.problem.problem import Problem
@@ -242,15 +243,18 @@ def parameter_keys(problem: Problem) -> dict[str, object]:
 
 
 def _written(problem: Problem) -> dict[str, object]:
-    """Return the keys of a problem with parameters, including the objective `iteration`.
+    """Return the keys of a problem with parameters, including its objective; empty for a problem that has none.
 
-    Overlapped iterations are stored in `Problem` as the objective span; they are written with `overlap_next`. Empty for
-    a problem that has none.
+    Overlapped iterations are stored in `Problem` as the objective span; they are written as `iteration`, with
+    `overlap_next`. Any other objective that includes work for parameters is written by its own name.
     """
     if not _has_parameters(problem):
         return {}
-    overlapped = {"overlap_next": True, "objective": "iteration"} if problem.objective.by_device else {}
-    return parameter_keys(problem) | {"objective": "iteration"} | overlapped
+    objective = problem.objective
+    if objective.passes is not None:
+        return parameter_keys(problem) | {"objective": objective.name}
+    overlapped = {"overlap_next": True} if objective.by_device else {}
+    return parameter_keys(problem) | {"objective": ITERATION.name} | overlapped
 
 
 def _has_parameters(problem: Problem) -> bool:
