@@ -201,9 +201,10 @@ class Model:
         return steps[0] + (steps[1] - steps[0]) * self.fused[x.stage, x.microbatch]
 
     def _least_in_block(self, x: Operation, n: JobId) -> TimeSteps:
-        """Return the steps of job n of an operation.
+        """Return the least duration of job n of operation x, in steps of time.
 
-        On a device relaxed to delays at most those of its shortest block.
+        It is the job's own duration; on a device whose operations are relaxed to delays, at most the duration of the
+        shortest block that can contain the operation.
         """
         p, alone, device = self.jobs.jobs[n].task.of, self.jobs.jobs[n].steps, self.operations.device(x)
         if self.order is None or device in self.devices or not self.problem.network.blocks or p.kind not in (F, BW):

@@ -285,8 +285,10 @@ def begins(timeline: Timeline) -> Iterator[Violation]:
 
 
 def _busy(timeline: Timeline, parts: Ints) -> _Busy:
-    """Return the tasks of all passes on the stream of their own device; row r of the schedule's columns has
-    `parts[r]`."""
+    """Return the tasks of all passes with the streams of their own devices that they occupy.
+
+    `parts` has the number of tasks of the pass in each row of the schedule's columns.
+    """
     found = [_of_part(timeline, part, np.flatnonzero(parts > part)) for part in range(parts.max(initial=1))]
     return _Busy._make(map(np.concatenate, zip(*found, strict=True)))
 

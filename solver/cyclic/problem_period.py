@@ -251,8 +251,8 @@ def _of_tasks(pattern: Pattern, problem: Problem, first: int) -> Schedule:
     """Return the pattern unrolled where passes are several tasks: the orders of all streams, and the waits that memory
     needs.
 
-    `Disagreement` if the memory does not suffice. `first` is the micro-batch of the pattern as which the problem's
-    first one runs.
+    The first micro-batch of the problem runs as micro-batch `first` of the pattern. Raises `Disagreement` if the memory
+    does not suffice.
     """
     jobs = jobs_of(problem)
     orders = [

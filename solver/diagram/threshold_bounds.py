@@ -115,10 +115,11 @@ def _with_one_more(chain: Sequence[StageId], stages: Sequence[StageId]) -> Itera
 
 
 def _stage_after(problem: Problem, chain: Sequence[StageId], stages: Sequence[StageId]) -> StageId | None:
-    """Return the stage of the chain after the last of `stages` on a device that has several of them; None if there is
+    """Return the chain's stage that follows the last of `stages` on a device with several of them; None if there is
     none.
 
-    With it the diagram shows the loss over many rounds that few micro-batches in flight cause.
+    A diagram that also models this stage proves more where few micro-batches are in flight: each round of these loses
+    time between the two stages, and over many rounds the losses add up.
     """
     where = problem.placement.stage_device
     for last, after in zip(reversed(chain[:-1]), reversed(chain), strict=False):

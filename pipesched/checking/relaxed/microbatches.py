@@ -49,7 +49,10 @@ def with_equal_microbatches(problem: Problem) -> Problem:
 
 
 def _times(problem: Problem, number: StageId, factor: Fraction) -> Stage:
-    """Return a stage with time and memory scaled by `factor`, and the time of its link, the same in both directions."""
+    """Return the stage `number` with all its times and memory scaled by `factor`.
+
+    Its transfer includes the link to the next stage of its chain, which takes equally long in both directions.
+    """
     own, where = problem.stages[number], problem.placement
     after = where.next[number]
     transfer = own.transfer

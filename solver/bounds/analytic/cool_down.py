@@ -190,12 +190,12 @@ def _path_back(paths: Paths, stages: Sequence[StageId], back: _Returns, left: _L
 
 
 def _work_there(paths: Paths, stages: Sequence[StageId], back: _Returns, left: _Left) -> Numbers:
-    """Return for each combination of `left` the least ticks from the device's last forward to the upstream device's
-    end.
+    """Return, for each combination of `left`, the least ticks from the device's last forward to the end of the upstream
+    device.
 
-    The upstream device must run the backwards of all micro-batches that are left, none before its gradient arrives.
-    Gradients of micro-batches that have passed the device's last stage reach the stages `back.before` sooner than those
-    of the others, which reach the stages `back.within` first.
+    The upstream device must run its backwards of all micro-batches that are left, none before the gradient arrives. It
+    has stages `back.before` and `back.within` on their path (`_Returns`). A gradient that has passed the device's last
+    stage reaches `back.before` sooner than one that has not, and which passes `back.within` first.
     """
     first, last = stages[0], stages[-1]
 

@@ -108,9 +108,10 @@ def _derived(form: PlanForm, layers: Layers, step: TrainingStep) -> tuple[Layers
 
 
 def _parted(layers: Layers, adapted: bool) -> list[str]:
-    """Return a line for the first name of derived layers that are frozen before and after the first one that trains.
+    """Return a mistake if derived layers of one name are frozen both before and after the first layer that trains.
 
-    Such names cannot be changed: the line says which keys can. `adapted`: adapters freeze the embedding in any case.
+    Else an empty list. A file can freeze all layers of a name or none, so the line names the keys that can be changed.
+    `adapted`: adapters freeze the embedding in any case.
     """
     first = next((at for at, layer in enumerate(layers) if not layer.forward_only), len(layers))
     before = {layer.name for layer in layers[:first]}
