@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,50 +17,47 @@ from pipesched.sweeps.store import Store
 from pipesched.sweeps.table import State
 from solver.limits import Limits
 from solver.sweeps.run_sweep import Moment, Options, run_sweep
+from tests.support.command_forks import forked
+from tests.support.forks import Fork
 from tests.support.later import needs
 from tests.support.sweeps import hard, sweep
 
 needs("distributed")
 
-ROOT = Path(__file__).resolve().parents[3]
 # Cells that take their time limit: far from their bound for longer than any test waits.
 HARD = hard()
 
 
+DASK = """
+import os, runpy, sys
+os.environ["DASK_DISTRIBUTED__ADMIN__LOG_LENGTH"] = "0"
+runpy.run_module("distributed.cli." + sys.argv.pop(1), run_name="__main__")
+"""
+
+
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+def cluster(tmp_path: Path) -> Iterator[tuple[str, list[Fork]]]:
     """The address of a scheduler on a free port, and its two workers of one thread."""
     file = tmp_path / "scheduler.json"
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "DASK_DISTRIBUTED__ADMIN__LOG_LENGTH": "0"}
-
-    def started(*arguments: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "distributed.cli." + arguments[0], *arguments[1:]]
-        return subprocess.Popen(
-            command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-
-    scheduler = started(
-        "dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)
-    )
-    processes, until = [scheduler], time.monotonic() + 120
+    own = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file))
+    processes, until = [forked(DASK, tmp_path, "dask_scheduler", *own)], time.monotonic() + 120
     while not file.exists() and time.monotonic() < until:
         time.sleep(0.1)
     address = json.loads(file.read_text())["address"]
     assert address.startswith("tcp://")
     worker = ("dask_worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
-    processes += [started(*worker, "--local-directory", str(tmp_path / name)) for name in ("one", "two")]
+    processes += [forked(DASK, tmp_path, *worker, "--local-directory", str(tmp_path / name)) for name in ("one", "two")]
     try:
         yield address, processes[1:]
     finally:
         for process in processes:
-            process.kill()
+            with suppress(ProcessLookupError):
+                process.send_signal(signal.SIGKILL)
             process.wait()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-def test_a_worker_killed_in_the_middle_loses_nothing(
-    cluster: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
-) -> None:
+def test_a_worker_killed_in_the_middle_loses_nothing(cluster: tuple[str, list[Fork]], tmp_path: Path) -> None:
     from solver.sweeps.cluster import Cluster
 
     address, workers = cluster
