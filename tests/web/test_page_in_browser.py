@@ -25,7 +25,7 @@ HARD = (
     "  weight: [38, 59, 32, 29, 62, 80, 32, 65, 75, 60, 46, 90]}\n"
 )
 WINDOW = {"width": 1280, "height": 900}
-LONG, PAUSE = 60_000, 50  # milliseconds; a shared machine is slow
+LONG, PAUSE = 60_000, 100  # milliseconds; a shared machine is slow
 
 
 @pytest.fixture(scope="module")
