@@ -12,6 +12,7 @@ from commands.shared.output import note
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import write_whole
 from pipesched.files.schedule_file import ScheduleFile
+from pipesched.layers.partition import Partition, mistakes
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat
 from runtime.partitions.partition_from import partition_from
@@ -57,9 +58,11 @@ def with_partition(problem: PlanProblem, text: str | None) -> PlanProblem:
 def _partition_on(devices: int, text: str, problem: PlanProblem) -> tuple[int, ...] | BadInput:
     """Return the layers of each stage that a setting means on so many devices, or the refusal."""
     try:
-        return partition_from(text, problem.model, devices)
+        counts = partition_from(text, problem.model, devices)
+        wrong = mistakes(problem.model, Partition(counts))
     except BadInput as error:
-        return BadInput(*(f"--partition: {line}" for line in error.mistakes))
+        wrong = [*error.mistakes]
+    return BadInput(*(f"--partition: {line}" for line in wrong)) if wrong else counts
 
 
 def _with_stages(problem: PlanProblem, devices: int, stages: int) -> list[Choice]:

@@ -139,6 +139,14 @@ def test_the_partition_of_a_setting_is_planned(text: str, counts: tuple[int, ...
     assert {len(choice.on(2).chains[0]) for choice in problem.choices} == {len(counts)}
 
 
+def test_a_setting_may_not_part_layers_that_share_a_stage() -> None:
+    layers = [*LAYERS[:-1], LAYERS[-1] | {"with_previous": True}]
+    problem = plan_problem_from({"devices": 2, "microbatches": 4, "layers": layers})
+    assert with_partition(problem, "vllm=2,4").counts == (3, 5)
+    with pytest.raises(BadInput, match="--partition: stage 1 begins with head, which shares a stage with the layer b"):
+        with_partition(problem, "vllm=6,0")
+
+
 @pytest.mark.parametrize(
     ("text", "devices"), [("vllm=6", [1]), ("vllm=2,4", [2]), ("flagscale=[2,4]", [2]), ("deepspeed=[0,3,8]", [2])]
 )
