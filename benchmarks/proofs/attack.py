@@ -31,6 +31,7 @@ from benchmarks.proofs import (
     tasks_at_once,
     unequal_problems,
 )
+from benchmarks.proofs.options import attack as options
 from benchmarks.reporting.page import exit_code, show, table
 from pipesched.errors import Deadlock, Disagreement
 from pipesched.files.atomic_write import write_whole
@@ -98,6 +99,8 @@ KINDS: Mapping[str, Compare] = {
     "free-memory": partial(_by_features, free_memory.compare),
     "frozen-plans": partial(_by_features, frozen_plans.compare),
     "shared-digits": partial(_by_features, shared_digits.compare),
+    # Commands with options, on files with features of the matrix, against the optimum under what the options mean.
+    "options": partial(_by_features, options.compare),
     "buckets": partial(_alone, arguments.buckets),
     "fractions": partial(_alone, arguments.fractions),
     "symmetry": partial(_alone, arguments.symmetries),
