@@ -110,12 +110,13 @@ def _may_have_begun(model: Model, other: OperationMemory, taker: OperationMemory
     first of them; the first listed task of the taker represents it. A pass that starts in one block with the taker
     takes nothing, nor does the taker in another mode.
     """
-    known, runs, own = model.known, _runs(model, other), taker.first[0]
+    known, own = model.known, taker.first[0]
     if other.first[0] == own and other.where != taker.where:
         return False
     later = [x for x in other.first if not known.precedes(own, x)]
     if not later or any(model.operations.exclude(own, x) for x in later):
         return False
+    runs = _runs(model, other)
     if any(x == own or known.precedes(x, own) for x in later):
         return runs
     if len(later) == 1 and runs is True and (by_order := model.before(later[0], own)) is not None:
