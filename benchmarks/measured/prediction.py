@@ -47,6 +47,12 @@ _FSDP = (
     "mosaicml/llm-foundry", "pytorch/torchtitan", "pytorch/ao", "NVIDIA-NeMo/Automodel", "aws-samples",
     "foundation-model-stack", "jzhang38/TinyLlama",
 )  # fmt: skip
+# Bytes of a gradient that FSDP reduces: llm-foundry's benchmarks have `mixed_precision: PURE`, IBM's and AWS's
+# `bfSixteen`, TinyLlama's Lightning the format of products; `reduce_dtype` of the others is float32.
+_REDUCED: Mapping[str, int] = {
+    "mosaicml/llm-foundry": 2, "aws-samples": 2, "foundation-model-stack": 2, "jzhang38/TinyLlama": 2,
+    "pytorch/torchtitan": 4, "pytorch/ao": 4, "NVIDIA-NeMo/Automodel": 4, "NVIDIA-BioNeMo": 4,
+}  # fmt: skip
 _XLA = ("NVIDIA/dgxc-benchmarking maxtext", "NVIDIA/JAX-Toolbox", "AI-Hypercomputer/gpu-recipes maxtext")
 # Whose runs hide exchange, and the share that stays hidden where a stage's own work can cover it.
 _OVERLAPPED = ("NVIDIA-NeMo/Megatron-Bridge", "NVIDIA/NeMo", "NVIDIA/dgxc-benchmarking", "arXiv 2412.19437")
@@ -123,6 +129,8 @@ def training_of(row: Row) -> dict[str, object]:
     runtime = row.runtime
     found: dict[str, object] = {"dtype": _DTYPES.get(row.precision, row.precision), "flash": row.flash}
     found |= next((own for source, own in _RUNTIMES.items() if row.source.startswith(source)), {})
+    reduced = next((each for source, each in _REDUCED.items() if row.source.startswith(source)), None)
+    found |= {} if reduced is None else {"reduction_bytes": reduced}
     found |= _precision_of(runtime)
     if "grad_reduce_in_fp32=False" in runtime or "gradients in 16 bit" in runtime:
         found["gradient_bytes"] = 2

@@ -182,6 +182,7 @@ def test_what_notes_say_of_a_runtime_becomes_keys() -> None:
     assert eager["fused_norms"] is False and "fused_norms" not in kernel and kernel["loss"] == "gathered"
     assert (step_of(rows["r704"]).recompute, step_of(rows["r704"]).recompute_every) == ("layernorm+mlp", 2)
     assert training_of(rows["r842"])["sharding"] == "parameters"
+    assert [training_of(rows[name]).get("reduction_bytes") for name in ("r842", "r704", "r138")] == [2, 4, None]
     assert rates_of(rows["r689"]) == {"hidden_share": 0.7, "dispatch": "expert"}  # on H100 without CUDA graphs
     assert rates_of(rows["r691"]) == {"hidden_share": 0.7, "moe_wait": 0} and rates_of(rows["r687"]) == {}
     held = {row.id: row for row in read_table(HOLDOUT)}

@@ -147,6 +147,8 @@ def _training(config: ModelConfig, wanted: Wanted) -> Iterator[_Entry]:
         yield _Entry("flash", True, "assumed: attention scores are never stored")
     if config.fsdp and "early_stop" not in own:
         yield _Entry("early_stop", True, "PyTorch's checkpoints do not run a layer's last product again")
+    if config.fsdp and wanted.training.get("sharding") in _REDUCED_EARLY and "reduction_bytes" not in own:
+        yield _Entry("reduction_bytes", 4, "torchtitan reduces gradients in 32 bits (mixed_precision_reduce)")
     for key, value in own.items():
         yield _Entry(key, value, "given")
     sizes = sizes_of(config, wanted)
@@ -157,6 +159,7 @@ def _training(config: ModelConfig, wanted: Wanted) -> Iterator[_Entry]:
 
 
 _OF_PARALLEL = ("sharding", "sequence")
+_REDUCED_EARLY = ("gradients", "parameters")  # sharding with which each micro-batch reduces its gradients
 _FORMATS = ("dtype", "precision")
 
 

@@ -130,7 +130,11 @@ def _precision(model: ModelSection) -> Precision:
     own = PRECISIONS[model.dtype]
     gradient, optimizer = model.gradient_bytes or own.gradient, model.optimizer_bytes or own.optimizer
     return own._replace(
-        gradient=gradient, optimizer=optimizer, weight=model.weight_bytes, activation_input=model.activation_input_bytes
+        gradient=gradient,
+        optimizer=optimizer,
+        weight=model.weight_bytes,
+        activation_input=model.activation_input_bytes,
+        reduction=model.reduction_bytes,
     )
 
 

@@ -216,6 +216,11 @@ class ModelKeys(Section):
         "activations; 1: kept in 8 bits (activation_func_fp8_input_store)",
     )
     gradient_bytes: field_types.Count | None = Field(None, description="of a gradient; default 4")
+    reduction_bytes: field_types.Count | None = Field(
+        None,
+        description="of a gradient as sharded gradients are reduced (reduce_dtype of PyTorch's FSDP); default that of "
+        "activations; 4: in 32 bits",
+    )
     optimizer_bytes: field_types.Count | None = Field(
         None, description="of the optimizer's state a parameter; default 12 (Adam: weight, two moments), fp32 8"
     )

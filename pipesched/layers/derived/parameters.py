@@ -192,7 +192,9 @@ def gathered_bytes(parameters: Parameters, parallel: Parallel, precision: Precis
     if parallel.sharding is not Sharding.PARAMETERS:
         return Fraction(0)
     every = _on_a_device(parameters, parallel, precision)
-    return sum((2 * own.weights + own.number * precision.number for own in every), Fraction(0))
+    return sum(
+        (2 * own.weights + own.number * max(precision.number, precision.reduction_bytes) for own in every), Fraction(0)
+    )
 
 
 class Exchanged(NamedTuple):
@@ -222,7 +224,7 @@ def exchanged_bytes(
     every = _on_a_device(parameters, parallel, precision)
     once = sum((own.number * own.others for own in every), Fraction(0))
     weights = sum((own.weights * own.others for own in every), Fraction(0))
-    reduced = Fraction(0) if frozen else once * min(precision.number, precision.gradient)
+    reduced = Fraction(0) if frozen else once * precision.reduction_bytes
     if parallel.sharding is Sharding.PARAMETERS:
         return Exchanged(Fraction(0), Fraction(0), weights, weights + reduced)
     if frozen:

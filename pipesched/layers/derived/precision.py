@@ -41,6 +41,8 @@ class Precision(NamedTuple):
     `weight`: bytes of a weight of layers that keep it in another format than activations (Megatron's
     --fp8-param-gather), `activation_input`: of a number of the activation function's input that is kept for the
     backward in another format (activation_func_fp8_input_store of Megatron's TransformerConfig); None for the same.
+    `reduction`: of a gradient as sharded gradients are reduced (`reduce_dtype` of PyTorch's FSDP); None for that of
+    activations, or the gradient's own if this is smaller.
     """
 
     number: int
@@ -49,6 +51,7 @@ class Precision(NamedTuple):
     format: Format
     weight: int | None = None
     activation_input: int | None = None
+    reduction: int | None = None
 
     @property
     def weight_bytes(self) -> int:
@@ -57,6 +60,10 @@ class Precision(NamedTuple):
     @property
     def activation_input_bytes(self) -> int:
         return self.number if self.activation_input is None else self.activation_input
+
+    @property
+    def reduction_bytes(self) -> int:
+        return min(self.number, self.gradient) if self.reduction is None else self.reduction
 
 
 # Adam: a 32-bit weight and two moments. Formats below 16 bits keep 16-bit weights and cast what products read.

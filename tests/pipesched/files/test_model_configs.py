@@ -275,6 +275,11 @@ def test_torchtitan_s_flavors(name: str, flavor: str) -> None:
     found = from_torchtitan(document | {"training": {"seq_len": 2048}}, "job.toml")
     assert found.settings == {"devices": 4, "sequence": 2048}
     assert plan_document(found, Wanted(4, 8, "h100-80gb", DEVICES["h100-80gb"]))["model"]["early_stop"] is True
+    reduced = [plan_document(found, Wanted(4, 8, "h100-80gb", DEVICES["h100-80gb"], training=own))["model"] for own in (
+        {}, {"sharding": "optimizer"}, {"sharding": "gradients"}, {"sharding": "parameters"},
+        {"sharding": "parameters", "reduction_bytes": 2},
+    )]  # fmt: skip
+    assert [model.get("reduction_bytes") for model in reduced] == [None, None, 4, 4, 2]
     expected = 8.19 if (name, flavor) == ("qwen3", "8B") else BILLIONS[flavor]
     assert billions(plan_of(found)) == pytest.approx(expected, rel=0.015)
 
