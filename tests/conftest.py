@@ -94,7 +94,7 @@ def work_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # Compiled in one process each, none of what another compiles. All tests call all of it.
 _CALLED_BY_MOST = "search modes", "lists"
-_CALLED_BY_SOME = "tasks tabu", "diagrams long-diagrams labels orders beam no-wait"
+_CALLED_BY_SOME = "tasks tabu", "diagrams long-diagrams labels beam no-wait"
 
 
 def pytest_configure(config: pytest.Config) -> None:

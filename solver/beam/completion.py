@@ -18,11 +18,12 @@ from pipesched.problem.quantities import Ticks
 from solver.beam.children import MATE
 from solver.beam.nodes import offsets
 from solver.beam.tables import Numbers, Walks
+from solver.bounds.analytic.critical_paths import Paths
 from solver.diagram.completion import CompletionRows, Short, completion, numbers_of
-from solver.diagram.modelled_stages import devices_of
+from solver.diagram.modelled_stages import devices_of, owner_of, walked_chains
+from solver.diagram.modelled_steps import modelled_steps
 from solver.diagram.params import DIAGRAMS
 from solver.diagram.steps import NOTHING
-from solver.step_orders.search import all_steps, only_chain
 
 _LEFT_OUT = np.inf
 
@@ -44,8 +45,10 @@ class CompletionBounds(NamedTuple):
 def completion_bounds(problem: Problem, stop: Event) -> CompletionBounds | None:
     """Return the completion bounds of a problem of one chain; None where there are several or too many states, or after
     a stop."""
-    chain = only_chain(problem)
-    kept = None if chain is None else all_steps(problem, chain)
+    chains = [*walked_chains(problem)]
+    if len(chains) != 1:
+        return None
+    kept = modelled_steps(problem, Paths(problem), chains[0], owner_of(problem, chains[0], chains[0]))
     if kept is None or numbers_of(kept) > DIAGRAMS.completion_numbers * DIAGRAMS.most_numbers:
         return None
     layers = completion(kept.steps, DIAGRAMS.most_numbers, stop)

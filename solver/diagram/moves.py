@@ -6,10 +6,6 @@ oldest of its chain that has reached it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-
 from pipesched.compiled import compiled, inlined, inner
 from solver.diagram.steps import NONE, Numbers, Steps
 
@@ -189,12 +185,6 @@ def fill_waiting(ran: Numbers, steps: Steps, waiting: Numbers) -> int:
     return found
 
 
-@compiled
-def _pending(key: int, steps: Steps, done: int, pending: Numbers) -> None:
-    ran, moves = np.zeros_like(pending), np.empty((len(pending) * (len(pending) + 1), 2), np.int64)
-    moves_from(key, steps, done, ran, pending, moves)
-
-
 def in_flight_of(key: int, steps: Steps) -> int:
     """Return how many micro-batches of the only chain are between its first and its last step in the state `key`."""
     if not len(steps.decoded):
@@ -204,15 +194,3 @@ def in_flight_of(key: int, steps: Steps) -> int:
         found += int(steps.decoded[key % base].sum())
         key //= base
     return found
-
-
-def may_wait(steps: Steps, ran: Sequence[int], step: int) -> int:
-    """Return the number of weight passes that may be pending when a step starts; -1 without limit, -2 if it is not
-    possible.
-
-    `ran` is the number of micro-batches that have done each step, of one chain.
-    """
-    pending = np.zeros(len(ran), np.int64)
-    key = sum(int(more) * one for more, one in zip(steps.raises, ran, strict=True))
-    _pending(key, steps, sum(ran), pending)
-    return int(pending[step])

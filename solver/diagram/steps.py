@@ -103,11 +103,6 @@ class ModelledSteps(NamedTuple):
     joint: bool = False
 
 
-def without_blocks(steps: Steps) -> Steps:
-    """Return the same steps of which no two may overlap in a block."""
-    return steps._replace(blocks=np.full_like(steps.blocks, NONE))
-
-
 def longest_of(steps: Steps) -> Ticks:
     """Return the ticks of all passes and lags in sequence, which no time in the diagram exceeds; each may be in a
     block."""

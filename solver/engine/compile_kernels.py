@@ -34,8 +34,6 @@ from solver.engine.subsolvers.local_search import LocalSearch
 from solver.engine.subsolvers.tasks.policies import TaskPolicies
 from solver.engine.subsolvers.tasks.ranks import TaskRanks
 from solver.limits import Limits
-from solver.step_orders.schedules import schedule_with
-from solver.step_orders.search import diagram_of, step_order
 from solver.tasks.job_graph import graph_of, with_modes
 from solver.tasks.tabu.search import TabuSearch
 
@@ -116,14 +114,6 @@ def compile_labels() -> None:
         check_bound(problem, certificate)
 
 
-def compile_orders() -> None:
-    """Compile the kernels of `solver/step_orders/` by one search for an order and the schedule of that order."""
-    problem = problem_from(_PROBLEM | {"memory": {"capacity": 2}})
-    diagram = diagram_of(problem, Event())
-    assert diagram is not None
-    schedule_with(problem, diagram, step_order(diagram, 1, Event()) or ())
-
-
 def compile_beam() -> None:
     """Compile the kernels of beam search, on a small problem with overlapped blocks."""
     problem = problem_from(_WITH_BLOCKS)
@@ -156,7 +146,6 @@ CALLS: dict[str, Callable[[], None]] = {
     "diagrams": compile_diagrams,
     "long-diagrams": compile_long_diagrams,
     "labels": compile_labels,
-    "orders": compile_orders,
     "no-wait": compile_no_wait,
     "tabu": compile_tabu,
     "beam": compile_beam,

@@ -26,7 +26,6 @@ from solver.engine.subsolvers.exact_model import ExactModel
 from solver.engine.subsolvers.local_search import LocalSearch
 from solver.engine.subsolvers.mirrored_schedules import MirroredSchedules
 from solver.engine.subsolvers.no_wait_schedules import NoWaitSchedules
-from solver.engine.subsolvers.step_orders import StepOrders
 from solver.engine.subsolvers.tasks.critical_blocks import CriticalBlocks
 from solver.engine.subsolvers.tasks.policies import TaskPolicies
 from solver.engine.subsolvers.tasks.ranks import TaskRanks
@@ -59,7 +58,6 @@ _OF_PASSES = (
     _DIAGRAMS[0],
     BeamSchedules(),
     NoWaitSchedules(),
-    StepOrders(),
     _CORE_GUIDED,
     RoundRobin(
         "CP-SAT",

@@ -31,9 +31,6 @@ from solver.diagram.reduction import reduced
 from solver.local_search.annealing_kernel import anneal, anneal_with_modes
 from solver.local_search.equal_value_kernel import settle
 from solver.local_search.units.operation_units import modes_matter
-from solver.step_orders.labels import best_of, longer
-from solver.step_orders.weights import advance_whole
-from solver.step_orders.weights import settle as settle_step
 from solver.tasks.policy.kernel import dispatch
 from solver.tasks.serial_kernel import generate
 from solver.tasks.tabu.kernel import tabu_search
@@ -132,14 +129,13 @@ MODE_KERNELS = Kernels("modes", anneal_with_modes, settle)
 DIAGRAM_KERNELS = Kernels("diagrams", *_DIAGRAMS)
 LONG_DIAGRAM_KERNELS = Kernels("long-diagrams", *_DIAGRAMS)  # with times that do not fit into 32 bits, too
 LABEL_KERNELS = Kernels("labels", prune_and_merge)  # of the check of activation modes, all else of which is interpreted
-ORDER_KERNELS = Kernels(*("orders", keys_after, completion_rows_before, longer, best_of, advance_whole, settle_step))
 BEAM_KERNELS = Kernels("beam", expand, take, rank_children, keys_after, completion_rows_before)
 NO_WAIT_KERNELS = Kernels("no-wait", next_starts)
 TABU_KERNELS = Kernels("tabu", tabu_search)
 TASK_KERNELS = Kernels("tasks", anneal, settle, generate, dispatch)
 ALL_KERNELS = (
     *(LIST_KERNELS, KERNELS, MODE_KERNELS, DIAGRAM_KERNELS, LONG_DIAGRAM_KERNELS, LABEL_KERNELS),
-    *(ORDER_KERNELS, BEAM_KERNELS, NO_WAIT_KERNELS, TABU_KERNELS, TASK_KERNELS),
+    *(BEAM_KERNELS, NO_WAIT_KERNELS, TABU_KERNELS, TASK_KERNELS),
 )
 
 
