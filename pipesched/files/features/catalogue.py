@@ -230,5 +230,7 @@ def with_features(name: str, section: str, common: type[Section]) -> type[Sectio
 def refused_with_value(problem: Problem, key: str, value: str) -> Iterator[str]:
     """Yield a line for each feature of the problem that does not go with this value of a key, such as an objective."""
     for feature in FEATURES:
-        rows = (row for row in feature.refused if (row.one.key, row.one.value) == (key, value))
-        yield from (row.line for row in rows if feature.present_in(problem) and row.other.key == feature.name)
+        for row in feature.refused:
+            present = row.other.in_problem or (feature.present_in if row.other.key == feature.name else None)
+            if (row.one.key, row.one.value) == (key, value) and present is not None and present(problem):
+                yield row.line

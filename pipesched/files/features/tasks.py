@@ -16,6 +16,7 @@ from pipesched.files.fields.section import Section, WrongPaths
 from pipesched.files.fields.together import SEVERAL_LAYERS, Part, Refused, at, given, of_value
 from pipesched.files.schema_errors import shown
 from pipesched.problem.features.device_resources import SENDING
+from pipesched.problem.passes import F
 from pipesched.problem.stage import COMPUTE
 
 # Tasks of one iteration: a schedule of so many takes some gigabytes to time and judge.
@@ -160,7 +161,12 @@ def _looks_up(document: Mapping[str, Any]) -> bool:
 
 
 _OWN, _INSTEAD = given("tasks"), "one of them, since tasks say what passes take"
-_LOOKUPS = Part("tasks.forward", "a task that needs nothing", _looks_up)
+_LOOKUPS = Part(
+    "tasks.forward",
+    "a task that needs nothing",
+    _looks_up,
+    in_problem=lambda problem: any(stage.entry(F) for stage in problem.stages),
+)
 
 FEATURES.register(
     Feature(

@@ -7,19 +7,21 @@ from typing import Any, NamedTuple
 
 from pipesched.files.fields.field import as_list, whole_number
 from pipesched.files.fields.section import WrongPaths
+from pipesched.problem.problem import Problem
 
 
 class Part(NamedTuple):
     """One side of an excluded pair: a key, or one value of a key.
 
     It has the key's path, a name for messages, and a test if a document has it. `value` is given where only this value
-    of the key is excluded.
+    of the key is excluded. `in_problem` is a test if a problem has it, given where that is not the test of the feature.
     """
 
     key: str
     name: str
     is_in: Callable[[Mapping[str, Any]], bool]
     value: str = ""
+    in_problem: Callable[[Problem], bool] | None = None
 
 
 class Refused(NamedTuple):

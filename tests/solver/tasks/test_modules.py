@@ -11,7 +11,7 @@ import pytest
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.errors import BadInput
-from pipesched.files.problem_file import read_problem, with_objective
+from pipesched.files.problem_file import problem_from, read_problem, with_objective
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.pass_names import pass_from, pass_text, stage_text
 from pipesched.problem.passes import Task
@@ -150,6 +150,13 @@ def test_a_period_is_refused_however_it_is_asked_for() -> None:
     with pytest.raises(BadInput, match=r"objective: found period with modules; allowed: makespan or span"):
         with_objective(with_vision(), Objective.PERIOD)
     assert with_objective(with_vision(), Objective.SPAN).objective == Objective.SPAN
+    forward = [{"name": "lookup", "time": 2, "needs": "nothing"}, {"name": "attn", "time": 1}]
+    tasks = {"forward": forward, "backward": [{"name": "attn", "time": 1}]}
+    looking_up = problem_from({"devices": 2, "microbatches": 2, "tasks": tasks})
+    with pytest.raises(BadInput, match="objective: found period with a task that needs nothing; allowed: makespan or"):
+        with_objective(looking_up, Objective.PERIOD)
+    plain = problem_from({"devices": 2, "microbatches": 2, "tasks": tasks | {"forward": forward[1:]}})
+    assert with_objective(plain, Objective.PERIOD).objective == Objective.PERIOD
 
 
 def test_passes_of_a_module_are_counted_from_0_on() -> None:
