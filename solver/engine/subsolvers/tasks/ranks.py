@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +10,6 @@ from functools import partial
 from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.jobs.quantities import JobId, TimeSteps
 from formulations.jobs.schedule_of_starts import schedule_of_starts
-from solver.engine.cooling import falling_temperatures
 from solver.engine.kernels import Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
@@ -73,6 +72,20 @@ class TaskRanks:
         """
         own = serial.twin()
         ranks = RankSearch(own, starts, seed)
-        for temperature in falling_temperatures(search, slice_, self.tries, self.temperature):
+        for temperature in _falling_temperatures(search, slice_, self.tries, self.temperature):
             ranks.step(temperature)
         return ranks.ends, serial.starts(ranks.best)
+
+
+def _falling_temperatures(search: Search, slice_: Slice, tries: int, first: float) -> Iterator[float]:
+    """Yield a temperature for each try of simulated annealing, falling linearly from `first` to 0 over the slice.
+
+    Where work is counted, it falls over `tries` tries instead. The iterator ends early when the search is done.
+    """
+    whole, tried = slice_.left(), 0
+    while not search.done():
+        gone = tried / tries if search.clock.counts_work else 1 - slice_.left() / whole if whole else 1.0
+        if gone >= 1:
+            return
+        tried += 1
+        yield first * (1 - gone)
