@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -37,7 +37,9 @@ def application(settings: Settings) -> tuple[ASGIApp, Page]:
         Route("/api/files", page.file, methods=["POST"]),
         Mount("/static", StaticFiles(directory=_STATIC)),
     ]
-    handlers: dict[Any, Any] = {BadInput: _bad_input, 404: _not_found, 405: _not_found, Exception: _defect}
+    handlers: dict[Any, Any] = {
+        BadInput: _bad_input, ClientDisconnect: _gone, 404: _not_found, 405: _not_found, Exception: _defect,
+    }  # fmt: skip
     app = Starlette(routes=routes, exception_handlers=handlers, lifespan=page.lifespan)
     return Guards(app, settings), page
 
@@ -56,6 +58,11 @@ async def _chart_style(_: Request) -> Response:
 
 async def _bad_input(_: Request, error: BadInput) -> Response:
     return JSONResponse({"mistakes": list(error.mistakes)}, 400)
+
+
+async def _gone(_: Request, __: ClientDisconnect) -> Response:
+    """Return what nobody reads: the connection was dropped before its request had come."""
+    return Response(status_code=400)
 
 
 async def _not_found(_: Request, __: Exception) -> Response:

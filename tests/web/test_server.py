@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import socket
 from typing import Any
@@ -157,3 +158,26 @@ def test_requests_that_make_no_sense_are_one_line_a_mistake(bare_client: Any, bo
     answer = bare_client.post("/api/compare", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 400
     assert all(line and "\n" not in line and "Traceback" not in line for line in answer.json()["mistakes"])
+
+
+def test_a_connection_dropped_within_its_request_is_no_defect() -> None:
+    """An exception that reaches the server is logged with its traceback."""
+    from web.app import application
+    from web.settings import Settings
+
+    app, _ = application(Settings())
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+    scope: Any = {
+        "type": "http", "http_version": "1.1", "method": "POST", "scheme": "http", "path": "/api/compare",
+        "raw_path": b"/api/compare", "query_string": b"", "root_path": "", "headers": headers,
+    }  # fmt: skip
+    said: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        said.append(message)
+
+    asyncio.run(app(scope, receive, send))  # type: ignore[arg-type]
+    assert said[0]["status"] == 400
