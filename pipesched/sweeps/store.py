@@ -65,13 +65,22 @@ class Store:
         self._database.close()
 
     def enter(self, sweep: Sweep) -> int:
-        """Add a sweep and its cells; returns its number in the store, also if it is there already."""
+        """Add a sweep and its cells; returns its number in the store, also if it is there already.
+
+        A sweep of the same file and axes is there under another key where an older version wrote it.
+        """
         axes = [axis.document() for axis in sweep.axes.axes]
+        asked = sweep.name, _text(sweep.document), _text(axes), sweep.axes.same_model
         with self._changing() as database:
+            database.execute(
+                "UPDATE OR IGNORE sweeps SET key = ? WHERE id = (SELECT max(id) FROM sweeps "
+                "WHERE name = ? AND file = ? AND axes = ? AND same_model = ?)",
+                (sweep.key, *asked),
+            )
             database.execute(
                 "INSERT OR IGNORE INTO sweeps (key, name, file, axes, same_model, created_at) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
-                (sweep.key, sweep.name, _text(sweep.document), _text(axes), sweep.axes.same_model, _now()),
+                (sweep.key, *asked, _now()),
             )
             number: int = database.execute("SELECT id FROM sweeps WHERE key = ?", (sweep.key,)).fetchone()[0]
             database.executemany(

@@ -74,6 +74,22 @@ def test_a_sweep_is_entered_once(tmp_path: Path) -> None:
     assert rows[1] == (one, 1, '{"memory": 2}')
 
 
+def test_a_sweep_of_an_older_version_is_entered_once(tmp_path: Path) -> None:
+    """Its key is of the keys of its cells, which later versions form otherwise."""
+    path = tmp_path / "s.sqlite"
+    with Store(path) as store:
+        one, other = store.enter(sweep("memory=1,2")), store.enter(sweep("memory=1..3"))
+    older = sqlite3.connect(path)
+    older.execute("UPDATE sweeps SET key = 'of an older version ' || id")
+    older.commit()
+    older.close()
+    with Store(path) as store:
+        assert store.enter(sweep("memory=1..3")) == other
+        assert store.enter(sweep("memory=1,2")) == one
+        assert store.enter(sweep("memory=1,2")) == one
+    assert sqlite3.connect(path).execute("SELECT count(*) FROM sweeps").fetchone() == (2,)
+
+
 def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("devices: 2\n" * 100)
     other = sqlite3.connect(tmp_path / "other")
