@@ -133,7 +133,7 @@ def runtime(asked: Asked) -> Seen:
 def partition(asked: Asked) -> Seen:
     """`plan --partition`."""
     plan = read_plan(asked.path)
-    stages, layers = len(plan.choices[0].on(plan.cluster.devices).chains[0]), len(plan.model.sequence) - 2
+    stages, layers = len(plan.choices[0].on(plan.cluster.devices).chains[0]), max(0, len(plan.model.sequence) - 2)
     cuts = sorted(asked.random.choices(range(layers + 1), k=stages - 1))
     counts = [b - a for a, b in zip([0, *cuts], [*cuts, layers], strict=True)]
     setting = f"{asked.random.choice(('vllm', 'sglang'))}={','.join(map(str, counts))}"
