@@ -18,7 +18,8 @@ _GARBAGE = 20_000, 20, 20
 
 
 def main() -> NoReturn:
-    """Run the command line and end the process with its exit code."""
+    """Run the command line and end the process with its exit code, even if the `SystemExit` that it raises is
+    caught."""
     began = time.monotonic()
     gc.set_threshold(*_GARBAGE)
     answered: list[int] = []

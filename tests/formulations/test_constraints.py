@@ -24,6 +24,7 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from tests.support.daily import DAY
 from tests.support.makers import problem, random_order, schedule
+from tests.support.task_brute_force import tiny_gathers, tiny_tasks
 
 
 def random_timeline(one: Problem, rng: Random, in_microbatch_order: bool = False) -> Timeline:
@@ -85,9 +86,11 @@ def _in_microbatch_order(order: list[Pass]) -> list[Pass]:
 
 def feasible(constraints: list[Constraint], timeline: Timeline, literals: bool) -> bool:
     """Whether the rows of the constraints admit the timeline: its starts, kinds of backward, and order are fixed."""
-    model = Model(jobs_of(timeline.problem), most_literals=10**6 if literals else -1)
+    jobs = jobs_of(timeline.problem)
+    model = Model(jobs, most_literals=10**6 if literals else -1)
     for constraint in constraints:
-        constraint.post(model)
+        if constraint.posted_if is None or constraint.posted_if(jobs):
+            constraint.post(model)
     place = {p: (device, at) for device in range(timeline.problem.devices)
              for at, p in enumerate(timeline.schedule.passes_on(device))}  # fmt: skip
     where: dict[Operation, tuple[int, int, bool]] = {}
@@ -213,3 +216,19 @@ def test_memory_of_a_host_is_checked() -> None:
         }
         found = simulate(one, Schedule(schedule(" ".join(row)).orders, "", orders, []))
         assert rule.check(found) is kept
+
+
+def test_a_rule_that_is_not_posted_would_add_no_row() -> None:
+    adds_rows = dict[str, set[bool]]()
+    for make in (small_problem, tiny_tasks, tiny_gathers):
+        for seed in range(12):
+            jobs = jobs_of(make(Random(seed)))
+            for constraint in CONSTRAINTS:
+                if constraint.posted_if is not None:
+                    model = Model(jobs)
+                    before = len(model.cp.proto.constraints)
+                    constraint.post(model)
+                    adds = len(model.cp.proto.constraints) > before
+                    assert constraint.posted_if(jobs) or not adds, (constraint.name, make.__name__, seed)
+                    adds_rows.setdefault(constraint.name, set()).add(adds)
+    assert set(map(frozenset, adds_rows.values())) == {frozenset({False, True})}, adds_rows

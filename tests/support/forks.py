@@ -37,21 +37,31 @@ while True:
     if caller is door:
         callers.append(door.accept()[0])
         continue
-    length, printed, *_ = socket.recv_fds(caller, 8, 2)
-    if not length:
+    printed, text, whole = [], b"", False
+    try:
+        length, printed, *_ = socket.recv_fds(caller, 8, 2)
+        expected = int.from_bytes(length, "big")
+        while len(text) < expected and (part := caller.recv(1 << 16)):
+            text += part
+        whole = 0 < expected == len(text)
+    except ConnectionResetError:
+        pass
+    if not whole:  # the caller has ended, perhaps amid a request
+        for number in printed:
+            os.close(number)
         callers.remove(caller)
         caller.close()
         if callers:
             continue
-        with open(f"{folder}/lock") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not select.select([door], (), (), 0)[0]:
+        try:
+            with open(f"{folder}/lock") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if select.select([door], (), (), 0)[0]:
+                    continue
                 os.unlink(f"{folder}/door")
-                os._exit(0)
-        continue
-    text = b""
-    while len(text) < int.from_bytes(length, "big"):
-        text += caller.recv(1 << 16)
+        except FileNotFoundError:  # the folder is gone, so nobody else can ask
+            pass
+        os._exit(0)
     code, words, folder_of_program, environment, ended = pickle.loads(text)
     if not os.fork():
         program = os.fork()
@@ -189,10 +199,10 @@ class Server:
             socket.send_fds(self.asked, [len(text).to_bytes(8, "big")], printed)
             self.asked.sendall(text)
             answer = self.asked.recv(8)
-        except (BrokenPipeError, ConnectionResetError):
+        except (BrokenPipeError, ConnectionResetError, TimeoutError):
             answer = b""
         assert answer, (
-            f"the process that loads libraries has ended:\n{_errors_in(self.own).read_text(errors='replace')}"
+            f"the process that loads libraries does not answer:\n{_errors_in(self.own).read_text(errors='replace')}"
         )
         return int.from_bytes(answer, "big")
 
