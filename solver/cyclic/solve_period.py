@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import partial
 from math import ceil, floor, inf, lcm
 from threading import Event
+from typing import NamedTuple
 
 from formulations.cyclic.block_graph import BlockGraph, graph_of, refuse_no_period
 from formulations.cyclic.pattern import Pattern
@@ -25,6 +26,7 @@ from pipesched.results.candidate import Candidate
 from pipesched.results.certificate import Certificate
 from pipesched.results.solution import Progress, Solution, Status
 from pipesched.schedule.metrics import Metrics, measure
+from pipesched.schedule.rescale import finer_metrics, finer_timeline
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
@@ -90,28 +92,37 @@ def solve_period(
         found = best_period(problem, _to_search(problem, limits), stop, on_progress, search_long_run).found
     pattern = None if found is None else found.pattern
     notes += () if found is None else found.notes
-    certificate = _none_above(pattern, certificates, notes)
-    parts = lcm(certificate.value.denominator, 1 if pattern is None else pattern.period.denominator)
-    fine = finer(problem, parts)
     counts_work = limits.deterministic is not None
     latest = inf if counts_work else started + limits.seconds
-    timeline = None if pattern is None else _unrolled(pattern, fine, notes, latest)
+    timeline = None if pattern is None else _unrolled(pattern, problem, notes, latest)
+    tried = list[_Repetition]()
+    if published:
+        until = inf if counts_work else max(latest, min(time.monotonic(), latest) + _PARAMS.extra_seconds)
+        tried = _published(problem, until, stop)
+    repeat = [one.pattern for one in tried if one.pattern is not None and one.candidate.fits] if search else []
+    shortest = min(repeat, key=lambda one: one.period, default=None)
+    if shortest is not None and (pattern is None or shortest.period < pattern.period):
+        own = _unrolled(shortest, problem, notes, latest)
+        if own is not None:
+            pattern, timeline = shortest, own
+            on_progress(pattern)
+    certificate = _none_above(pattern, certificates, notes)
+    parts = lcm(certificate.value.denominator, 1 if pattern is None else pattern.period.denominator)
     metrics = None
     if pattern is not None and timeline is not None:
+        timeline = finer_timeline(timeline, parts)
         metrics = _with_period(measure(timeline), pattern, parts)
     bound, argument = _in_ticks(certificate, parts)
-    more = _PARAMS.extra_seconds
-    until = inf if counts_work else max(latest, min(time.monotonic(), latest) + more)
     optimal = pattern is not None and pattern.period == certificate.value
     status = Status.UNKNOWN if timeline is None else Status.OPTIMAL if optimal else Status.FEASIBLE
     return Solution(
-        problem=fine,
+        problem=finer(problem, parts),
         status=status,
         lower_bound_ticks=bound,
         certificate=argument,
         timeline=timeline,
         metrics=metrics,
-        candidates=_published(problem, fine, parts, until, stop) if published else (),
+        candidates=tuple(one.in_ticks(parts) for one in tried),
         history=tuple(_moment(problem, at, period, certificate.value) for at, period in moments),
         wall_seconds=time.monotonic() - started,
         interrupted=stop.is_set(),
@@ -131,13 +142,13 @@ def _to_search(problem: Problem, limits: Limits) -> Limits:
     return replace(limits, seconds=limits.seconds - own)
 
 
-def _unrolled(pattern: Pattern, fine: Problem, notes: list[str], latest: float) -> Timeline | None:
+def _unrolled(pattern: Pattern, problem: Problem, notes: list[str], latest: float) -> Timeline | None:
     """Return the timeline of the pattern unrolled; None if that fails or is not valid, which is noted as a defect.
 
     No further unrolling is tried after `latest`, in terms of `time.monotonic`.
     """
     try:
-        timeline = best_unrolled(pattern, fine, latest)
+        timeline = best_unrolled(pattern, problem, latest)
     except Exception as error:
         notes.append(left_out_note("the pattern unrolled", error))
         return None
@@ -191,6 +202,22 @@ def _in_ticks(certificate: PeriodCertificate, parts: int) -> tuple[Ticks, Certif
     return value, Certificate(certificate.kind, value, certificate.text, certificate.device, certificate.evidence)
 
 
+class _Repetition(NamedTuple):
+    """A published schedule, in ticks of the problem, and the pattern that a long run of it repeats; None if it has no
+    schedule."""
+
+    candidate: Candidate
+    pattern: Pattern | None = None
+
+    def in_ticks(self, parts: int) -> Candidate:
+        """Return the candidate with its period, in ticks of `1 / parts`."""
+        one = self.candidate
+        if one.timeline is None or one.metrics is None or self.pattern is None:
+            return one
+        metrics = _with_period(finer_metrics(one.metrics, parts), self.pattern, parts)
+        return replace(one, timeline=finer_timeline(one.timeline, parts), metrics=metrics)
+
+
 def _repeated(run: Timeline, heuristic: Heuristic, graph: BlockGraph) -> Pattern | None:
     """Return the repeating pattern of `run`, a long run of a published schedule; None if none is found.
 
@@ -213,36 +240,37 @@ def _repeated(run: Timeline, heuristic: Heuristic, graph: BlockGraph) -> Pattern
     return read_pattern(run, graph, in_order) or read_pattern(run, graph, grows)
 
 
-def _published(problem: Problem, fine: Problem, parts: int, until: float, stop: Event) -> tuple[Candidate, ...]:
-    """Return a candidate for every published schedule, with the period of the pattern that a long run of it repeats.
+def _published(problem: Problem, until: float, stop: Event) -> list[_Repetition]:
+    """Return each published schedule with the pattern that a long run of it repeats.
 
-    `fine` is the problem in ticks of `1 / parts`. A candidate without a schedule says why it has none: it does not
-    apply, does not come to repeat, or the time limit was reached. `until` is in terms of `time.monotonic`.
+    A candidate without a schedule says why it has none: it does not apply, does not come to repeat, or the time limit
+    was reached. `until` is in terms of `time.monotonic`.
     """
     graph = graph_of(problem)
     unlimited = problem.with_room((None,) * problem.devices)
     long, free = long_run(problem, graph), graph_of(unlimited)
 
-    def periodic(heuristic: Heuristic) -> Candidate:
-        one = candidate(fine, heuristic)
+    def periodic(heuristic: Heuristic) -> _Repetition:
+        one = candidate(problem, heuristic)
         if one.metrics is None:
-            return one
+            return _Repetition(one)
         try:
             run = simulate(long, heuristic.order(long))
         except DoesNotApply as reason:
-            return Candidate(one.name, None, None, False, f"a long run of it {reason}")
+            return _Repetition(Candidate(one.name, None, None, False, f"a long run of it {reason}"))
         pattern = _repeated(run, heuristic, graph)
         fits = pattern is not None
         pattern = pattern or _repeated(run, heuristic, free)
         if pattern is None:
-            return Candidate(one.name, None, None, False, "a long run of it comes to no repetition")
-        return replace(one, metrics=_with_period(one.metrics, pattern, parts), fits=one.fits and fits)
+            return _Repetition(Candidate(one.name, None, None, False, "a long run of it comes to no repetition"))
+        return _Repetition(replace(one, fits=one.fits and fits), pattern)
 
-    def in_time(heuristic: Heuristic) -> Candidate:
+    def in_time(heuristic: Heuristic) -> _Repetition:
         try:
             found = within(Deadline.after(until - time.monotonic(), stop), partial(periodic, heuristic))
         except Exception as error:
-            return Candidate(heuristic.name, None, None, False, left_out_note(heuristic.name, error), defect=True)
-        return found or Candidate(heuristic.name, None, None, False, "time limit reached", tried=False)
+            reason = left_out_note(heuristic.name, error)
+            return _Repetition(Candidate(heuristic.name, None, None, False, reason, defect=True))
+        return found or _Repetition(Candidate(heuristic.name, None, None, False, "time limit reached", tried=False))
 
-    return tuple(map(in_time, HEURISTICS))
+    return [in_time(heuristic) for heuristic in HEURISTICS]

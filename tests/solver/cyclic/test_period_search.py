@@ -21,21 +21,21 @@ from pipesched.errors import BadInput
 from pipesched.files.problem_file import read_problem
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text
 from pipesched.problem.feasibility import why_infeasible
-from pipesched.problem.problem import Objective
+from pipesched.problem.problem import Objective, Problem
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.cyclic.pattern_extraction import read_pattern, read_pattern_anywhere
 from solver.cyclic.period_bounds import period_certificates
-from solver.cyclic.period_search import best_pattern
-from solver.cyclic.problem_period import best_period, best_unrolled, unroll
+from solver.cyclic.period_search import PeriodSolution, best_pattern
+from solver.cyclic.problem_period import ProblemPeriod, best_period, best_unrolled, unroll
 from solver.cyclic.solve_period import solve_period
 from solver.engine.long_run import search_long_run
 from tests.support.counted import counted
 from tests.support.daily import DAY, daily
 from tests.support.exhaustive.optimum import least_value
-from tests.support.makers import problem
+from tests.support.makers import problem, schedule
 from tests.support.task_brute_force import optimum as task_optimum
 from tests.support.task_brute_force import tiny_tasks
 from tests.support.tessel import SHAPES, load, shape_graph
@@ -300,6 +300,31 @@ def test_a_period_that_does_not_fit_is_told_apart_from_no_period() -> None:
     # All forwards, then all backwards: three micro-batches fit the memory, but nothing repeats.
     assert (found["gpipe"].metrics, found["gpipe"].reason) == (None, "a long run of it comes to no repetition")
     assert found["1f1b"].fits
+
+
+def test_a_published_schedule_that_fits_is_taken_where_the_search_finds_none_as_short(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = problem(4, 8, memory={"capacity": 4}, objective="period")
+    slow = unrolled_one_at_a_time(one)
+    for pattern in (None, slow):
+        found = ProblemPeriod(one, PeriodSolution(pattern, Fraction(0), 0.0), ())
+        monkeypatch.setattr("solver.cyclic.solve_period.best_period", lambda *_, found=found: found)
+        solution = solve_period(one, LITTLE)
+        assert (solution.status, solution.value_ticks) == (Status.OPTIMAL, 3)
+        assert solution.timeline is not None and not validate(solution.timeline)
+        assert solution.history[-1].value == 3
+        without = solve_period(one, LITTLE, published=False)
+        assert without.value_ticks == (None if pattern is None else slow.period)
+
+
+def unrolled_one_at_a_time(one: Problem) -> Pattern:
+    """The pattern of a schedule in which a micro-batch begins once the one before it has ended."""
+    rows = [" ".join(f"{kind}{s}.{j}" for j in range(24) for kind in "FBW") for s in range(one.placement.stages)]
+    long = replace(one, microbatches=24)
+    pattern = read_pattern(simulate(long, schedule(*rows)), graph_of(long))
+    assert pattern is not None
+    return pattern
 
 
 def test_what_does_not_fit_is_infeasible() -> None:
