@@ -1,4 +1,4 @@
-"""The command `frontier`: best time and bound for every memory capacity, as a table and a picture."""
+"""The command `frontier`: best time and bound against memory capacity, as a table and a picture."""
 
 from __future__ import annotations
 
@@ -54,9 +54,11 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Find the best value at every capacity, print the table, and with `-o` draw the picture.
+    """Find best values at up to `--points` memory capacities, print the table, and with `-o` draw the picture.
 
-    Exit code 3 if no capacity has a schedule.
+    The capacities go from the least that any schedule needs to what the fastest takes, or are in the range `--memory`;
+    the values between two of them are not searched. With `--json` an object is printed in place of the table. The exit
+    code is `NOT_FOUND` (3) if no schedule was found at any capacity, `INTERRUPTED` after Ctrl-C, else `DONE`.
     """
     problem = problem_of(args.problem, args.objective)
     refuse_period(problem, "a frontier is")

@@ -1,9 +1,10 @@
-"""Valid inequalities where modes are open: idle time and work before a device's first and last passes, by chosen modes.
+"""Valid inequalities where modes are open: idle time and work before certain passes of a device, by chosen modes.
 
-The inequalities of idle time (`valid_inequalities.py`) count for each pass the least time that it may take. Where a
-backward may be full, or a forward and a backward may form a block, they leave out the W and most of the forwards. Here
-each pass counts with the time that it takes in its chosen mode, before the first and before the last pass of each kind
-on each stage. A block counts as its forward, with the least that a block with this forward takes.
+The inequalities of idle time in `valid_inequalities.py` count each pass with the least time that it may add. A W whose
+backward may be full counts 0 there, and a forward that may be in a block only what the block takes more than its full
+backward. Here each pass counts with the time that it takes in its chosen mode. For the first and for the last pass of
+each kind but W on each stage, its start is the idle time before it plus the work before it. A block counts as its
+forward, with the least that a block with this forward takes.
 """
 
 from __future__ import annotations
@@ -31,9 +32,12 @@ class DeviceWork(NamedTuple):
 
 
 def post_work(model: Model) -> dict[Resource, DeviceWork]:
-    """Post the inequalities on each resource with open modes, and return its work and idle times.
+    """Post the inequalities on each resource with open modes; return its least work in the chosen modes, an expression,
+    and its idle times, variables, both in steps.
 
-    Resources are left out if their passes have one mode only, may not run, or have no order literals.
+    Modes are open if some backward may be full or split, or some passes may run as a block. A resource has an entry
+    only if in addition it has order literals, and none of its passes is optional but a W, which a full backward
+    includes.
     """
     found = {}
     for where, order in (model.order or {}).items():

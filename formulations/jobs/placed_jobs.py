@@ -14,11 +14,14 @@ from pipesched.problem.network.task_network import Resource
 
 @dataclass(frozen=True)
 class PlacedJobs:
-    """A schedule of jobs; all times are in steps.
+    """A schedule of jobs, and the precedences from which its longest paths follow; all times are in steps of time.
 
     `orders` has the job numbers on each resource in order, `start` the start of each job that runs. `opening[d]` is the
-    time from which device d's span counts. `before[n]` and `after[n]` are the precedences of job n as pairs (other job,
-    lag). `waits` are pairs of jobs that keep the memory within its capacity: the first ends before the second starts.
+    time from which the value of device d counts: 0 unless the objective is the span. No job of the device starts before
+    it; the first one may start later. `before[n]` has the predecessors and `after[n]` the successors of job n among the
+    jobs that run, as pairs (job, lag): the lag is the least time from the end of the earlier job to the start of the
+    later one. The orders of resources are not among these. `waits` are pairs of jobs that keep the memory within its
+    capacity: the first ends before the second starts.
     """
 
     jobs: Jobs

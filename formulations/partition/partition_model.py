@@ -175,7 +175,7 @@ class PartitionModel:
         return Partition(counts, recompute if any(recompute) else ())
 
     def hint(self, partition: Partition) -> None:
-        """Hint CP-SAT at this partition, in place of earlier hints."""
+        """Give CP-SAT this partition as a hint, in place of earlier hints."""
         self.cp.clear_hints()  # type: ignore[no-untyped-call]
         values = {}
         for variable, number in self.values_of(partition):

@@ -1,6 +1,7 @@
 """The common step of a file's numbers: exact where sums of multiples fit into 64 bits, else rounded.
 
-Rounded to ten digits of the largest, fewer where sums are very long: far finer than measured times repeat to.
+Rounded numbers keep ten digits of the largest, fewer where sums are very long. Repeated measurements of one time differ
+by far more than that.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ _ZERO = Fraction(0)
 
 
 class Step(NamedTuple):
-    """The step of which a file's numbers are multiples (`size`, in the file's unit).
+    """The step of which a file's numbers are multiples: `size`, in the file's unit.
 
-    With `rounds` they become multiples by rounding. `largest` is the largest of the numbers that set the precision.
+    Without `rounds` all of them are exact multiples, and `size` is their largest common step. With `rounds` they become
+    multiples by rounding, and `size` is a power of ten. `largest` is the greatest absolute value, in the file's unit,
+    of the numbers that decide how fine the step is, 0 if there are none. Capacities and amounts of memory that are
+    always in use do not decide that: they only become multiples too.
     """
 
     size: Fraction

@@ -200,7 +200,11 @@ class Stage:
 
     @property
     def saving_kinds(self) -> tuple[PassKind, ...]:
-        """The kinds of passes that let the stage keep less of an activation: copies and recomputations."""
+        """The kinds of passes by which this stage may keep less of an activation on its device; empty without any.
+
+        With `offload` they are the copy out, to the host or another device, and the copy back. Then there is one kind
+        for each entry of `recompute`.
+        """
         return (*((OFFLOAD, RELOAD) if self.offload else ()), *RECOMPUTATIONS[: len(self.recompute)])
 
     @property

@@ -135,9 +135,13 @@ class Row:
 
 @dataclass(frozen=True, repr=False)
 class Table(Tabular):
-    """All cells of a sweep. `solved` were searched now, `read` were already known.
+    """The cells of a sweep, each with a row in `rows`.
 
-    `interrupted` is True if the sweep ended before its last cell.
+    A row has no outcome if the values of its cell do not go together, its search failed, or it was not searched yet.
+
+    `solved` is the number of cells whose search ended in this run, without those that failed or were interrupted.
+    `read` is the number of cells that needed no search, since their outcomes were already in the store. `interrupted`
+    is True if the sweep was stopped before every cell was solved or had failed.
     """
 
     sweep: Sweep

@@ -2,8 +2,9 @@
 
 A rank posts its sends and receives at their places in its program, in which both ends of every transfer have one order:
 so the program ends even if all of them run one at a time, as on one communicator of NCCL. A sent tensor is kept until a
-tensor that the same peer sent later has arrived, which shows that it was received; so memory is freed at the same
-passes in every iteration, and no wait takes time.
+later transfer in the other direction, from the peer that it was sent to, has arrived: since both ends have one order,
+the peer has then received it. So memory is freed at the same passes in every iteration. To free it takes no wait except
+for the tensors still kept at the end of the iteration.
 """
 
 from __future__ import annotations
@@ -68,6 +69,9 @@ class Transfers:
             leaving[at] = None
 
     def finish(self) -> None:
-        """Wait until everything has been sent."""
+        """Wait until every tensor of the iteration has been sent, and release those still kept.
+
+        To be called once, after the last send of the iteration.
+        """
         for peer, leaving in self._leaving.items():
             self._wait_for(peer, len(leaving))

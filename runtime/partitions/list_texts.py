@@ -50,9 +50,9 @@ def check_total(name: str, counts: list[int], layers: int) -> None:
 
 
 def check_length(name: str, found: int, devices: int, unit: str = "device") -> None:
-    """Raise `BadInput` if a list has not one entry for each device, but `found` entries.
+    """Raise `BadInput` unless a list has as many entries (`found`) as there are `devices`.
 
-    `name` is the setting, for the message, and `unit` the word there for what an entry is of.
+    `name` is the setting, for the message. The message ends with the number of entries allowed, "one per" `unit`.
     """
     if found != devices:
         raise BadInput(f"{name}: found {found} entries; allowed: {devices}, one per {unit}")

@@ -1,9 +1,10 @@
 """Settings for hybrid models of Megatron-LM: `--hybrid-layer-pattern`, a letter for each layer, `|` between stages.
 
 Such a model takes no layout (megatron/core/models/hybrid/hybrid_layer_allocation.py; validate_args of
-megatron/training/arguments.py refuses both together). Layers are hybrid by their names in the plan file. Those whose
-attention is to near tokens have the letter of the others: which they are say --window-size and --window-attn-skip-freq,
-by the number of the letter (`is_layer_window_attention` of megatron/core/transformer/utils.py).
+megatron/training/arguments.py refuses both together). A model is hybrid if the name of one of its layers in the plan
+file is one that only hybrid models have. Attention layers with a window have the same letter as those without. The
+settings --window-size and --window-attn-skip-freq say which layers have a window, by the number of the layer
+(`is_layer_window_attention` of megatron/core/transformer/utils.py).
 """
 
 from __future__ import annotations
@@ -75,7 +76,11 @@ def names_of(model: StagedModel) -> list[str]:
 
 
 def is_pattern(text: str) -> bool:
-    """Return True for a pattern rather than a layout, whose letters t, m and L no pattern has."""
+    """Return True if the text has none of the letters t, m and L.
+
+    No pattern has one of these, and every layout that Megatron accepts has an L. Nothing else is checked: the result is
+    True for empty text too.
+    """
     return not set(text) & set("Ltm")
 
 

@@ -1,7 +1,8 @@
 """Micro-batches run through a chain of stages spread over processes, one stage after the other, without a schedule.
 
-It computes the reference and the shapes of messages. It uses nothing of PyTorch's pipeline runtime: each process runs
-its stages when the stage before has handed over, and every process goes through chains and micro-batches alike.
+The reference and the shapes of messages are computed in this manner. Nothing of PyTorch's pipeline runtime is used: a
+process runs a stage when the result of the stage before has arrived. All processes go through chains and micro-batches
+in the same order.
 """
 
 from __future__ import annotations
@@ -30,16 +31,20 @@ class ChainWalk:
         return self._device_of[self._chain[0]] == self._rank
 
     def forward(self, start: Any, run: Callable[[StageId, Any], Any]) -> None:
-        """Call `run(stage, value)` for each stage here, in the order of the chain.
+        """Call `run(stage, value)` for each stage of this process, in the order of the chain, as for one micro-batch.
 
-        `start` is the first stage's value; each result is the next one's, sent to its process if need be.
+        For the first stage of the chain `value` is `start`. For any other it is the result of `run` for the stage
+        before it in the chain, received if another process has that stage, with its tensors detached. Results may be
+        tensors, nested lists and dictionaries of tensors, or other objects that can be sent.
         """
         self._walk(self._chain, start, run)
 
     def backward(self, run: Callable[[StageId, Any], Any]) -> None:
-        """Call `run(stage, value)` for each stage here, from the last of the chain to the first.
+        """Call `run(stage, value)` for each stage of this process, from the end of the chain, as for one micro-batch.
 
-        The last stage's value is None; each result is the value of the stage before it, sent to its process if need be.
+        For the last stage of the chain `value` is None. For any other it is the result of `run` for the stage after it
+        in the chain, received if another process has that stage, with its tensors detached. Results may be tensors,
+        nested lists and dictionaries of tensors, or other objects that can be sent.
         """
         self._walk(tuple(reversed(self._chain)), None, run)
 

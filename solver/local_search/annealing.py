@@ -94,10 +94,12 @@ def annealed(
 
 
 class Annealer:
-    """Simulated annealing of the orders of one schedule's units; of `Operations` also of their modes.
+    """Simulated annealing of the orders of `units`: passes, blocks or jobs. If these are `Operations`, whose modes are
+    not fixed, their modes are annealed too.
 
-    `run` returns the best schedule met from given orders, `search` its orders alone. The arrays of the compiled search
-    are made once, for any number of runs.
+    From given orders, `run` returns the best schedule met and its value. `search` returns the value with the orders and
+    modes of that schedule, and makes no schedule of them. Both return None if the given orders deadlock. The arrays of
+    the compiled search are made once, for any number of runs.
     """
 
     def __init__(self, units: Movable | Operations) -> None:

@@ -17,7 +17,14 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class ModeMoveParams:
-    """Shares of the kinds of random changes of modes."""
+    """Shares of the kinds of random changes of modes.
+
+    `critical` is the share of changes that begin at an operation of the critical path; the others begin at any
+    operation. The other two parameters divide the changes that dissolve a block into cases that exclude each other. In
+    a share of `paired_again` the forward is joined to another backward, if one is near; in an equal share the backward
+    to another forward; in a share of `carried` one of the two moves to another place in the order. In the remaining
+    cases both stay where they are.
+    """
 
     critical: float = tuned(0.7, "of changes, on the critical path; the others anywhere", 0, 1)
     paired_again: float = tuned(0.35, "of dissolved blocks, for each of the two passes: joined to another one", 0, 0.5)

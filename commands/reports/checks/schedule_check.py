@@ -15,10 +15,11 @@ from pipesched.validation.validator import validate
 
 
 def broken_rules(file: ScheduleFile) -> list[str]:
-    """Return a line for each rule that the schedule breaks.
+    """Return a line for each violation of a rule, such as of order, times or memory, by the schedule.
 
-    If it breaks none, the line is the deadlock of its order, if there is one; else there is a line for each figure that
-    the file states wrongly. Empty if nothing is wrong.
+    Two other checks follow only if the ones before found nothing. If the order deadlocks, the only line says so. If it
+    runs, there is a line for each figure of the file (value, free memory, bound) that its own schedule contradicts.
+    Empty if nothing is wrong.
     """
     found = [f"{violation.rule}: {violation.text}" for violation in validate(file.timeline)]
     if found:

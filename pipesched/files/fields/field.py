@@ -24,7 +24,10 @@ _WITH_UNIT = {"type": "string", "pattern": f"^(?:{QUANTITY}|{FRACTION})$"}
 
 
 def or_unit(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON Schema of a number extended to text with a unit or a fraction."""
+    """Return a JSON Schema that accepts each number that `schema` does, and also text.
+
+    The text is a number with a unit or %, such as "80 GB" or "40%", or a fraction such as "5/3".
+    """
     return {"anyOf": [schema, _WITH_UNIT]}
 
 

@@ -214,12 +214,17 @@ class Exchanged(NamedTuple):
 def exchanged_bytes(
     parameters: Parameters, parallel: Parallel, precision: Precision, frozen: bool = False
 ) -> Exchanged:
-    """Return the bytes that a device exchanges for a layer: reduce-scatter of gradients and all-gather of weights.
+    """Return the bytes that a device sends for a layer, once a step and for every micro-batch.
 
-    Without a sharded optimizer the all-gather is of gradients. Each collective sends all but the device's own part
-    (arXiv 1910.02054, section 7). With sharded gradients, gradients are reduced after every micro-batch; with sharded
-    parameters, every micro-batch also gathers weights twice. If the layer is `frozen`, it has no gradients, and weights
-    are only gathered.
+    `parameters` are those of the whole layer, before tensor and expert parallelism divide them. Each collective sends
+    all but the device's own part (arXiv 1910.02054, section 7). Without sharding, a step has a reduce-scatter and an
+    all-gather of gradients. With a sharded optimizer the all-gather is of weights. With sharded gradients, the
+    reduce-scatter follows every micro-batch's backward instead, and the all-gather of weights is still once a step.
+    With sharded parameters nothing is sent once a step: every micro-batch gathers the weights for its forward, gathers
+    them again for its backward, and then reduces the gradients.
+
+    A `frozen` layer has no gradients. It sends weights if parameters are sharded, for each forward and each backward,
+    and else nothing.
     """
     every = _on_a_device(parameters, parallel, precision)
     once = sum((own.number * own.others for own in every), Fraction(0))

@@ -1,4 +1,4 @@
-"""The type of a relaxation, and a problem together with the relaxations applied to it."""
+"""Types of a relaxation, and of a relaxed problem together with the relaxations that led to it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,11 @@ class RelaxationStep(NamedTuple):
 
 @dataclass(frozen=True)
 class RelaxedProblem:
-    """A relaxed problem, and the relaxations that led to it, in the order applied."""
+    """A relaxed problem, and the relaxations that led to it.
+
+    `problem` is the result of all of them. `steps` are in the order applied, each one a relaxation with the problem to
+    which it was applied; without steps `problem` is the original.
+    """
 
     problem: Problem
     steps: tuple[RelaxationStep, ...] = ()

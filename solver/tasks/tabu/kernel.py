@@ -90,9 +90,11 @@ def best_move(
 
 @inner
 def free_move(orders: Orders, path: Array) -> bool:
-    """Write two random neighbours on a stream that may change places to `path[:2]`; False if none were found.
+    """Find two random neighbours on a stream that can change places without a cycle; False if none were found.
 
-    Made where no job of the critical path can move.
+    For a search in which no job of the critical path can move. The array of that path, with an entry for each job, is
+    reused as output: the earlier of the two is written to `path[0]`, the later to `path[1]`. They are not moved yet. As
+    many jobs are drawn as there are, each with the next one on its stream; so a pair may exist that is not found.
     """
     for _ in range(path.shape[0]):
         n = np.random.randint(path.shape[0])
