@@ -21,6 +21,7 @@ from pipesched.files.problem_file import read_problem
 
 ROOT = Path(__file__).resolve().parents[1]
 _ROWS = tuple(name for name in dir(CpModel) if name.startswith("add"))
+_NOT_OURS = ("benchmarks/", ".venv/")  # this module, and libraries where go.py installs them
 _MOST = 10**6  # ticks: more than any schedule of an example takes
 
 
@@ -50,8 +51,8 @@ def _walk(path: Path) -> Walk:
     def call(frame: FrameType, event: str, _: object) -> None:
         nonlocal returns, last
         file = Path(frame.f_code.co_filename)
-        if event == "call" and file.is_relative_to(ROOT) and ROOT / "benchmarks" not in file.parents:
-            name = file.relative_to(ROOT).as_posix()
+        name = file.relative_to(ROOT).as_posix() if file.is_relative_to(ROOT) else ""
+        if event == "call" and name and not name.startswith(_NOT_OURS):
             returns += name in files and name != last
             files[name] = files.get(name, 0) + 1
             last = name

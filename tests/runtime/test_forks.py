@@ -14,7 +14,7 @@ from tests.support.forks import Server, started
 def test_an_ended_process_fails_at_once_with_its_errors(tmp_path: Path) -> None:
     server = started("import sys; sys.exit('no such library')")
     for _ in range(2):  # the first may be asked while it still runs
-        with pytest.raises(AssertionError, match="has ended:\nno such library"):
+        with pytest.raises(AssertionError, match="does not answer:\nno such library"):
             server.fork("", ["none"], tmp_path, {})
 
 
