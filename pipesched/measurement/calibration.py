@@ -23,8 +23,10 @@ RESOLUTION = Fraction(1, 10**6)
 
 
 def seconds_per_unit(problem: Problem, measured: Measured | None = None) -> Fraction:
-    """Return the seconds of the problem's time unit, from the trace or the unit's name; `BadInput` if neither is
-    known."""
+    """Return the seconds of the problem's time unit; `BadInput` if they are not known.
+
+    They are those of the trace if it states them for a unit of this name, else those that the name stands for.
+    """
     unit = problem.time_unit.strip()
     if measured is not None and measured.seconds_per_unit and unit == measured.problem.time_unit.strip():
         return Fraction(str(measured.seconds_per_unit))
@@ -43,7 +45,8 @@ def with_measured_times(problem: Problem, measured: Measured) -> Problem:
 
     Transfers and memory stay. A kind of pass that the trace lacks at a stage (a fused schedule has no B and W) keeps
     the problem's own time, scaled as that stage's other passes were, so that no mode of a backward gains from not
-    having been measured. `BadInput` if the trace is of other stages.
+    having been measured. `BadInput` if the trace has another number of stages, the seconds of the problem's time unit
+    are not known, or the problem has unequal micro-batches.
     """
     if problem.placement.stages != measured.problem.placement.stages:
         found, allowed = measured.problem.placement.stages, problem.placement.stages

@@ -19,9 +19,10 @@ from pipesched.validation.validator import validate_schedule
 
 @dataclass(frozen=True)
 class DeviceTimes:
-    """Times of one device in a step, in seconds: the predicted, replayed and measured ends of its last pass.
+    """Times of one device, in seconds: the predicted, replayed and measured ends of its last pass, and its work.
 
-    The work is the sum of its passes' durations, predicted and measured.
+    An end counts from the first start on any device, and the measured one is the median over the steps. The work is the
+    sum of the durations of the device's passes; a measured duration is the median over the steps.
     """
 
     predicted_end: float
@@ -35,10 +36,10 @@ class DeviceTimes:
 class Comparison:
     """A measured schedule and its prediction, in seconds.
 
-    `predicted` is the makespan of the order with the problem's durations, `replayed` with the measured duration of each
-    pass (the median over the steps). `measured` is the median makespan of the steps, `best` the least. So `measured`
-    differs from `replayed` because of the runtime, and `replayed` from `predicted` because of durations. `devices` has
-    the times of each device.
+    `predicted` is the makespan of the order of the first step with the problem's durations, `replayed` with the
+    measured duration of each pass (the median over the steps). `measured` is the median makespan of the steps, `best`
+    the least. So `measured` differs from `replayed` because of the runtime, and `replayed` from `predicted` because of
+    durations. `devices` has the times of each device.
     """
 
     schedule: str
@@ -51,12 +52,15 @@ class Comparison:
 
 
 def executed(measured: Measured, step: int = 0) -> Schedule:
-    """Return the order in which every device ran its passes in a step."""
+    """Return the order in which every device ran its passes in the step of this number, from 0."""
     return schedule_of([[one.of for one in row] for row in measured.steps[step]], measured.schedule)
 
 
 def compared(measured: Measured, problem: Problem) -> Comparison:
-    """Compare a trace with the prediction of a problem of the same passes; `BadInput` if they do not match."""
+    """Compare a trace with the prediction of a problem of the same passes.
+
+    `BadInput` if the problem does not allow the order of the first step, or the seconds of its time unit are not known.
+    """
     schedule = _matching(measured, problem)
     tick = float(seconds_per_unit(problem, measured) * problem.tick)
     predicted = simulate(problem, schedule)

@@ -17,10 +17,11 @@ _STEP = Decimal("0.000001")
 
 
 def fitted_layers(file: PeaksFile, fit: MemoryFit) -> tuple[LayerType, ...]:
-    """Return every layer with its fitted memory; extra memory of first and last device is added to embedding and head.
+    """Return the layers of a peaks file in order, each with its fitted memory.
 
-    An embedding or head that is not listed is added if it needs memory. A recomputation without a time is assumed to
-    run the forward again.
+    The memory of the embedding is the extra of the first device, that of the head the extra of the last one; an
+    embedding or head that is not listed is added, without time, if that is above 0. Where peaks had recomputed layers
+    of a type, its first mode gets the share that they keep; a mode without a time is assumed to run the forward again.
     """
     roles = [role_of(layer.name) for layer in file.layers]
     made = [_fitted(layer, fit) for layer in file.layers]
@@ -54,8 +55,10 @@ def _up(amount: float) -> Fraction:
 
 
 def fitted_text(file: PeaksFile, fit: MemoryFit) -> str:
-    """Return the part of a plan file with capacity (less the constant) and layers, and the fit's quality in
-    comments."""
+    """Return the part of a plan file with layers, and with the capacity, less the constant, if the peaks file has one.
+
+    Comments state how well the layers fit the peaks.
+    """
     return "\n".join([*_head(file, fit)]) + "\n" + layers_text(fitted_layers(file, fit), file.timed)
 
 

@@ -52,9 +52,10 @@ class LateStart:
 class LateStarts:
     """The late starts of the step with the median makespan (of two, the lower one), in seconds.
 
-    `causes` add up to `measured - predicted`; they lie along the chain of passes that the last pass waited for.
-    `largest` are the largest of them, each with its pass. `alone[c]` is the predicted makespan if only assumption c is
-    replaced by what was measured.
+    `step` is the step's number, `predicted` and `measured` are its makespans. `causes` add up to `measured -
+    predicted`; they lie along the chain of passes that the last pass waited for. `largest` are up to five delays along
+    it, the largest first. `alone[c]` is the predicted makespan if only assumption c, one of `ASSUMPTIONS`, is replaced
+    by what was measured. `passes` has each pass of the step, after its predecessors.
     """
 
     step: int

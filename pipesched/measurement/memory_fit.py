@@ -20,8 +20,9 @@ from pipesched.measurement.missing_peaks import Matrix, matrix_of, rank_of, what
 class MemoryFit:
     """The least-squares fit of measured peaks: the value of each unknown, in the file's unit.
 
-    `errors` are standard errors, None if there are only as many peaks as unknowns. `residuals` are measured minus
-    fitted, one for each peak. `clamped` were fitted negative and set to 0, the others fitted again.
+    `residuals` are measured minus fitted, one for each peak. `clamped` are the unknowns that were fitted negative: one
+    after the other, the most negative first, they were set to 0 and the others fitted again. `errors` are the standard
+    errors of the others, None if there are no more peaks than these.
     """
 
     values: dict[Unknown, float]

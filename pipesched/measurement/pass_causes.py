@@ -39,12 +39,13 @@ OF_DURATIONS = (Cause.STAGE_TIMES, Cause.CONTENTION, Cause.MICROBATCHES, Cause.J
 def longer_by_cause(
     usual: Mapping[Pass, float], planned: Mapping[Pass, float], steps: Sequence[StepArcs], step_explained: StepArcs
 ) -> dict[Pass, dict[Cause, float]]:
-    """Return the additional time of each pass of the step `step_explained`, by cause, in seconds.
+    """Return the additional time of each pass of `step_explained`, one of the `steps`, by cause, in seconds.
 
-    `usual` is a pass's median over the `steps`, `planned` its predicted time. For each pass, medians over ever fewer
-    measurements are compared: all passes of its stage and kind; among these, the passes that ran during a message of
-    their device; and the pass itself over the steps. The differences from one to the next are the causes; they add up
-    to the pass's additional time.
+    The causes, in the order of `OF_DURATIONS`, are the differences between neighbours in this sequence: (1) the pass's
+    predicted time (`planned`); (2) the median of all passes of its stage and kind in the `steps`; (3) the median of
+    those among them that ran during a message of their device, or of those that did not, whichever the pass did; (4)
+    its own median over the steps (`usual`); (5) its time in this step. If there are less than three passes of either
+    sort, (3) is (2). The sum is positive if the pass took longer than predicted.
     """
     samples: dict[tuple[PassKind, int, bool], list[float]] = {}
     during_message = dict.fromkeys(step_explained.ran, False)
@@ -69,7 +70,7 @@ def longer_by_cause(
 
 
 def _during_messages(step: StepArcs) -> dict[Pass, bool]:
-    """Return by pass True if a message to or from its device was in transfer during at least half of the pass."""
+    """Return by pass True if some message to or from its device was in transfer for half of the pass or longer."""
     in_transfer: dict[int, list[tuple[float, float]]] = {}
     for p, arcs in step.arcs.items():
         for arc in (arc for arc in arcs if arc.message):

@@ -19,7 +19,7 @@ class Arc(NamedTuple):
     """A wait of a pass for the end of pass `before`, with its lag in seconds: `planned` by the problem, `measured` in
     the step.
 
-    With `message` the two passes are on different devices; else the arc is the order of one device. The measured lag is
+    With `message` the two passes are on different devices, else on one. The measured lag is
     known only for the arc that a pass waited for last; for other arcs `measured` equals `planned`, or is less if the
     pass began sooner.
     """

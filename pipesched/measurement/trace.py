@@ -49,8 +49,8 @@ class Measured:
 
     Every step has the same passes, in the schedule's own micro-batch numbers. `problem` is the problem that the
     schedule was made for, whose times are the prediction. `seconds_per_unit` is the intended length of one unit of the
-    problem's time, None if the unit is only a label. `split` is how backwards were split: `autograd`, `store` or
-    `none`. `machine` and `versions` are free text by name.
+    problem's time, None if the unit is only a label. `split` is how PyTorch split backwards into B and W: `autograd`,
+    `store` (gradients of weights stored for later), or `none`. `machine` and `versions` are free text by name.
     """
 
     problem: Problem

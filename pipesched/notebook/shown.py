@@ -22,7 +22,10 @@ _MOST = 40  # rows; a longer table says how many more there are
 
 
 def problem_html(problem: Problem) -> str:
-    """Return an HTML table of a problem's stages; neighbouring stages with equal costs share a row."""
+    """Return HTML with a problem's size and limits as lines, and a table of its stages.
+
+    Neighbouring stages with equal costs share a row. Rows after the first 40 are left out, and counted.
+    """
     columns, rows = _columns(problem), []
     for stage, group in groupby(range(problem.placement.stages), key=problem.stages.__getitem__):
         alike = list(group)
@@ -122,7 +125,7 @@ def _stages(order: tuple[Slot, ...]) -> list[StageId]:
 def _cells(device: DeviceId, order: tuple[Slot, ...], chunks: int) -> Iterator[Cell]:
     """Yield the slots of a device as boxes; the two passes of one slot are stacked.
 
-    `chunks` is the number of stages of a device.
+    `chunks` is the largest number of stages on any device; each stage of a device has its own shade.
     """
     chunk_of = {stage: number for number, stage in enumerate(_stages(order))}
     for at, slot in enumerate(order):

@@ -44,9 +44,9 @@ class Axis:
 
 @dataclass(frozen=True)
 class Axes:
-    """All axes of a sweep; with `same_model`, cells with more stages have the same model in smaller stages.
+    """All axes of a sweep; with `same_model`, a cell with another number of stages has the same model, cut into those.
 
-    Without it every stage keeps the file's times and memory.
+    Without it each of its stages has the file's times and memory.
     """
 
     axes: tuple[Axis, ...]
@@ -61,8 +61,9 @@ def axes_of(document: Mapping[str, Any], options: Sequence[str], same_model: boo
     """Return the axes of the `sweep` section of a file's document and of `--set FIELD=VALUES` options, which replace
     the file's axis of their field.
 
-    `same_model` is as `sweep.same_model` in a file. `BadInput`, which names the file, `source`, if there are none, or
-    too many cells.
+    The file's axes are first, in its order. `Axes.same_model` is True if `same_model` is or the file's section says so.
+    `BadInput` for an entry or option of another form, a field that appears twice in one of the two, no axis at all, or
+    too many cells; `source` is the name of the file in messages.
     """
     section = document.get("sweep") or {}
     if not isinstance(section, Mapping):

@@ -51,7 +51,7 @@ class Cell:
 
     @cached_property
     def problem(self) -> Problem | PlanProblem:
-        """The problem of the cell, named after the file."""
+        """The problem of the cell, with the name of the sweep."""
         return problem_of(self.document, self.name)
 
     @cached_property
@@ -61,10 +61,10 @@ class Cell:
 
     @cached_property
     def family(self) -> str:
-        """A hash that is equal for cells that differ only in the capacity of their devices.
+        """A hash that is equal for cells that differ only in `memory.capacity`.
 
-        A cell whose numbers were rounded has a family of its own, since the rounding may depend on the capacity, and so
-        has one of free memory, whose schedules leave other amounts with other capacities.
+        It also depends on the capacities if the problem has notes, such as that numbers were rounded, since rounding
+        may depend on them, and if free memory is maximised, since schedules leave other amounts with other capacities.
         """
         alike = _sorted(without_field(without_field(self.document, CAPACITY), "name"))
         own = self.capacities if self.problem.notes or leaves_of(self.problem) is not None else ()
@@ -95,7 +95,7 @@ class Sweep:
 
     @cached_property
     def key(self) -> str:
-        """A hash that is equal for the same cells in the same order."""
+        """A hash that is equal for the same axes with the same cells in the same order."""
         content = [axis.content() for axis in self.axes.axes], [cell.refused or cell.key for cell in self.cells]
         return sha256(json.dumps(content, default=str).encode()).hexdigest()
 
@@ -123,7 +123,7 @@ def read_sweep(
     objective: str | None = None,
     values: Mapping[str, object] | None = None,
 ) -> Sweep:
-    """Read the sweep of a problem or plan file; `BadInput` if no cell of it is valid.
+    """Read the sweep of a problem or plan file; `BadInput` if its axes are wrong or no cell of it is valid.
 
     `options` are those of `--set`, as `FIELD=VALUES`. `same_model` keeps the model's layers where the stages change.
     `objective`, if given, replaces the file's. `values` are further fields with their values, in addition to the file's
@@ -157,7 +157,7 @@ def sweep_of(
     """Return the sweep of a document with the keys of a problem or plan file.
 
     `options` are those of `--set`, `same_model` as in the file's section. `source` names the document in messages; the
-    sweep's name is the document's, or else `default_name`. `BadInput` if no cell is valid.
+    sweep's name is the document's, or else `default_name`. `BadInput` if its axes are wrong or no cell is valid.
     """
     document = with_text_keys(with_axis_of_sizes(document, source))
     axes = axes_of(document, options, same_model, source)
@@ -209,7 +209,8 @@ def _set_all(changed: dict[str, Any], point: Sequence[Value]) -> None:
     """Set the values of a cell (`point`, one of each axis) in its document `changed`, in place, multiples of the number
     of devices last.
 
-    Where an axis sets a placement that has no chunks, the key `chunks` is dropped unless an axis sets it too.
+    Where an axis of a problem sets a placement that fixes its chunks, the key `chunks` is dropped unless an axis sets
+    it too.
     """
     settings = [setting for value in point for setting in value.settings]
     for path, value in settings:

@@ -96,7 +96,10 @@ def _columns_of(row: Row) -> dict[str, Any]:
 
 
 def cell_texts(cell: Cell, known: Outcome) -> dict[str, str]:
-    """Return the files of a cell by name: its schedule file, and for a plan its answer file with the evidence."""
+    """Return the text of a cell's files by name: its schedule file, and for a plan its answer file with the evidence.
+
+    `BadInput` if the outcome has no schedule.
+    """
     texts = {f"cell-{cell.number}.json": schedule_text(known)}
     answer = plan_answer_of(cell.problem, known) if isinstance(cell.problem, PlanProblem) else None
     return texts if answer is None else texts | {f"cell-{cell.number}-plan.json": answer_text(answer)}

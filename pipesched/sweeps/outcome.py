@@ -45,11 +45,12 @@ class Outcome:
 
     `claim` is the bound's argument as text, `kind` the kind of argument, and `evidence` the data for its check as in a
     schedule file, None if there is none. Makespan, span, period and memory are figures of the best schedule, None or
-    empty without one; `work` is the busiest device's work, and its remaining time is the bubble; `bubble` has the
-    bubble rate by objective. `schedule` is the packed schedule file. `choice` is the choice of a plan. `reason` says
-    why there is no schedule. `finished` is False if the search was interrupted. `effort` is the effort of the longest
-    search, `wall_seconds` its duration. `free` is the free memory, if it is maximised first; value and bound are then
-    of the schedules that leave as much.
+    empty without one; `peak_memory` is by device. `work` is the busiest device's work, and its remaining time is the
+    bubble; `bubble` has the bubble rate by objective, `idle_ratio` is the mean idle share of the makespan. `schedule`
+    is the packed schedule file. `choice` is the choice of a plan. `reason` says why there is no schedule. `finished` is
+    False if every search was interrupted. `effort` has the limits of one search, the finished one with the highest time
+    limit, and `wall_seconds` is its duration. `free` is the free memory, if it is maximised first; value and bound are
+    then of the schedules that leave as much.
     """
 
     status: Status

@@ -46,8 +46,10 @@ def schedule_text(known: Outcome) -> str:
 
 
 def with_bound(file: ScheduleFile, bound: Fraction | None, argument: Certificate) -> ScheduleFile:
-    """Return the file with another bound, in the file's unit, and its argument; itself for a period or if it has this
-    bound."""
+    """Return the file with another bound, in the file's unit, and its argument.
+
+    Itself if `bound` is None or the bound that it has, and for a period.
+    """
     problem = file.timeline.problem
     if bound is None or (file.lower_bound_ticks is not None and file.lower_bound_ticks * problem.tick == bound):
         return file

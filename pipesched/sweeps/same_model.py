@@ -33,7 +33,8 @@ def with_same_model(document: Mapping[str, Any], changed: dict[str, Any]) -> Non
     Each chain has all layers. A list with one entry for each stage is in the order of the first chain. If there are
     more stages than before, each entry is divided evenly; if there are fewer, neighbours are summed. The memory that a
     pass needs while it runs (`workspace`) is that of one layer at a time: it is not divided, and of neighbours the
-    larger one counts. `BadInput` for a document without such stages.
+    larger one counts. `BadInput` for passes made of tasks, a placement that is a list of devices, numbers of stages of
+    which neither divides the other, and values that cannot be divided or summed so.
     """
     before, after = _shape(document), _shape(changed)
     if before == after:

@@ -45,7 +45,11 @@ _ADD_DOCUMENTS = "ALTER TABLE cells ADD COLUMN document TEXT"
 
 
 class Store:
-    """The store: outcomes of cells by the key of their content. Every `keep` is on disk when it returns."""
+    """The store: outcomes of cells by the key of their content. Every `keep` is on disk when it returns.
+
+    The constructor makes the file if it is missing, and brings one of an older version up to date. `BadInput` if that
+    fails, or the file is another database or of a later version.
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -65,9 +69,10 @@ class Store:
         self._database.close()
 
     def enter(self, sweep: Sweep) -> int:
-        """Add a sweep and its cells; returns its number in the store, also if it is there already.
+        """Add a sweep and its cells unless it is there already; returns its number in the store.
 
-        A sweep of the same file and axes is there under another key where an older version wrote it.
+        If it is there under another key, because an older version wrote it, it is found by its name, file and axes and
+        gets the new key. The keys and documents of cells that are there are replaced.
         """
         axes = [axis.document() for axis in sweep.axes.axes]
         asked = sweep.name, _text(sweep.document), _text(axes), sweep.axes.same_model
@@ -108,7 +113,8 @@ class Store:
     def keep(self, key: str, outcome: Outcome, solved: bool = True) -> Outcome:
         """Merge an outcome into what is known of the cell with this `Cell.key`; returns the merged outcome.
 
-        `solved` is False for an outcome that follows from another cell, without a search of this one.
+        `solved` is False for an outcome that follows from another cell, without a search of this one; it is not counted
+        in `solves`, nor is one that is not finished.
         """
         with self._changing() as database:
             before = self.get(key)

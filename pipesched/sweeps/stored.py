@@ -22,10 +22,11 @@ _SQLITE = b"SQLite format 3\0"
 
 @dataclass(frozen=True)
 class StoredCell:
-    """A cell of a sweep in a store, and its outcome (None: not solved yet).
+    """A cell of a sweep in a store, and its outcome (None: not solved yet, or refused).
 
-    `sweep` and `number` identify it, `at` has its values by axis name. `key` is its `Cell.key`, None where its values
-    do not go together, for the reason in `refused`. `document` is None if an older version wrote the cell.
+    `sweep` is the name of the sweep, `number` that of the cell in it; `at` has its values by axis name. `key` is its
+    `Cell.key`, None where its values do not go together, for the reason in `refused`. `document` is the cell's document
+    as JSON text; None if the cell is refused or an older version wrote it.
     """
 
     sweep: str
@@ -37,7 +38,10 @@ class StoredCell:
     outcome: Outcome | None
 
     def problem(self) -> Problem | PlanProblem | None:
-        """The problem solved; `BadInput` if the document does not match the key, None if there is none."""
+        """Return the problem solved; None if there is no document.
+
+        `BadInput` if the document is no valid problem, or not that of the key.
+        """
         if self.document is None:
             return None
         problem = problem_of(read_json(self.document, "cell"), self.sweep)  # type: ignore[arg-type]
@@ -47,7 +51,7 @@ class StoredCell:
 
 
 def is_store(path: str | Path) -> bool:
-    """Return True if a file is an SQLite database."""
+    """Return True if a file is an SQLite database, False for any other file and one that cannot be read."""
     try:
         with Path(path).open("rb") as stream:
             return stream.read(len(_SQLITE)) == _SQLITE
@@ -56,7 +60,7 @@ def is_store(path: str | Path) -> bool:
 
 
 def stored_cells(path: str | Path) -> list[StoredCell]:
-    """Return all cells of all sweeps in a store; `BadInput` if the file is no store."""
+    """Return all cells of all sweeps in a store, by sweep and number; `BadInput` if the file is no store."""
     # With this, SQLite makes no files beside it; but what a sweep under way has in its log is then not seen.
     unlogged = "" if Path(f"{path}-wal").exists() else "&immutable=1"
     uri = f"{Path(path).absolute().as_uri()}?mode=ro{unlogged}"

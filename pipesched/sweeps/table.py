@@ -82,7 +82,7 @@ class Row:
 
     @property
     def ratio(self) -> Fraction | None:
-        """The value of the best published schedule that fits, divided by the best value found; None without either.
+        """The value of the best published schedule that fits, divided by the best value found; None if one is missing.
 
         It is 1 where a published one is as good.
         """
@@ -195,9 +195,9 @@ class Table(Tabular):
         return {number: value / least - 1 for number, value in values.items()}
 
     def _of_batch(self, row: Row) -> Fraction:
-        """Return the value of a cell.
+        """Return the value of a cell that has one.
 
-        A period becomes that of all micro-batches, whose number differs between cells.
+        In a sweep over one batch, a period becomes the time of all micro-batches, whose number differs between cells.
         """
         value = row.value or Fraction(0)
         problem = row.cell.problem
