@@ -16,8 +16,8 @@ class Constraint:
     """A rule for schedules, stated twice: `check` judges a timeline in plain Python, `post` adds it to a CP-SAT model.
 
     A test enumerates small timelines and compares the two. `of_problem`: True if every valid schedule satisfies the
-    rule, so that the validator demands it too; False for symmetry breaking. `posted_if` is True for jobs of which the
-    rule says something, such as jobs with gathered parameters; None: it is posted on all.
+    rule, so that the validator demands it too; False for symmetry breaking. `posted_if` returns True for jobs of which
+    the rule says something, such as jobs with gathered parameters; None: it is posted on all.
     """
 
     name: str

@@ -53,9 +53,9 @@ def post(model: Model) -> None:
 def post_rows(model: Model, outside: Callable[[OperationMemory], MemorySteps] = lambda _: 0) -> None:
     """Post for each pass that takes memory that the level at its start is within the capacity of the pool.
 
-    `outside` returns the level of passes outside the model at that start, for models of a part of a schedule. Orders
-    forced by memory are known and need no literal: on one resource the no-overlap constraint states them, otherwise a
-    precedence is posted here.
+    Pools that a device outside the model uses have no rows. `outside` returns the level of passes outside the model at
+    that start, for models of a part of a schedule. Orders forced by memory are known and need no literal: on one
+    resource the no-overlap constraint states them, otherwise a precedence is posted here.
     """
     for x, y in model.known.forced:
         if set(model.operations.resources(x)).isdisjoint(model.operations.resources(y)):
@@ -163,8 +163,8 @@ def _with_givers(
     micro-batch on a stage.
 
     Amounts are in the problem's steps of memory, assigned to the earliest giver first. Giver None: the memory is never
-    freed. Memory that a pass takes and frees itself has the pass as taker and giver. Raises ValueError if a pass may
-    not run.
+    freed. Memory that a pass takes and frees itself has the pass as taker and giver. Raises ValueError if a pass is
+    optional, as it runs in some modes only.
     """
     if not all(model.operations.always(_operation(model, one)) for one in of_pass):
         raise ValueError("a model without order literals, of passes that may not run")

@@ -32,8 +32,11 @@ def check(timeline: Timeline) -> bool:
 
 
 def post(model: Model) -> None:
-    """Post that each operation starts after the same operation of the previous micro-batch, where that loses no
-    optimum."""
+    """Post that operations start after the end of the same operation of the previous micro-batch.
+
+    This is for the operations in `in_microbatch_order`, of which some optimal schedule keeps that order. Where only the
+    numbers of micro-batches are free, it is for the first operation of each of them alone.
+    """
     ops = model.operations
     for earlier, x in (*ops.in_microbatch_order.items(), *(ops.interchangeable if model.known.numbered else ())):
         model.cp.add(model.start[x] >= model.end(earlier))

@@ -9,7 +9,7 @@ from pipesched.schedule.timeline import Timeline
 
 
 def check(timeline: Timeline) -> bool:
-    """True if each pass starts after the end of all its predecessors, plus the transfer time in ticks."""
+    """True if each pass starts at least the lag, such as a transfer, after the end of each of its predecessors."""
     network, passes = timeline.problem.network, timeline.schedule.pass_set
     return all(
         timeline.start(p) >= timeline.end(before) + lag

@@ -75,8 +75,9 @@ class BlockGraph:
     `capacity[d]` is the memory of device d, None if unlimited. `fusions` are the B and W blocks that may run as one
     full backward. Two blocks that overlap take the memory of both when they start, and free that of both when they end.
 
-    For the graph of a problem, `of_task` has the block of each task; for a backward it is the task that sends the
-    gradient. Where passes are several tasks, each stream is a device of the graph.
+    For the graph of a problem, `of_task` has the block of each task of F, of the backward that sends the gradient, and
+    of W; the tasks of a full backward are of kind B there. Where passes are several tasks, each stream is a device of
+    the graph.
     """
 
     blocks: tuple[Block, ...]

@@ -174,7 +174,7 @@ class PeriodicModel:
                 self.cp.add(self.start[first] + self.length >= self.start[last] + self.duration(last))
 
     def hint(self, pattern: Pattern) -> None:
-        """Hint CP-SAT at the order, repetition counts and modes of a known pattern."""
+        """Give CP-SAT the order, repetition counts and modes of a known pattern as a hint."""
         pattern = pattern.from_anchors(self.anchor)
         for device, cyclic_order in enumerate(pattern.cyclic_orders):
             where = {x: n for n, x in enumerate(cyclic_order)}

@@ -33,7 +33,8 @@ def improving(
 ) -> ExactModel:
     """Return the model of all schedules of a problem with a value from `lower_bound` to `value` (ticks).
 
-    It is hinted at `incumbent`, and has order literals if they are at most `most_literals`.
+    `incumbent` is its hint, unless it runs a full backward for which the model has neither a job nor B and W. The model
+    has order literals if they are at most `most_literals`.
     """
     jobs = jobs_of(problem)
     return ExactModel(jobs, value, lower_bound, most_literals, starts=starts_of(jobs, incumbent))
@@ -42,10 +43,11 @@ def improving(
 class ExactModel:
     """CP-SAT model of all schedules of jobs with a value between `at_least` and `at_most` ticks.
 
-    `starts` has the steps at which the jobs of a known schedule start, as a hint. Where the least span of an order is a
-    fraction of a tick, its value in this model is the next integer. Devices not in `devices` are relaxed to delays:
-    their tasks of one type run one at a time and any others at once, without memory limits; each takes the time that it
-    takes alone or in its shortest block. If no such schedule has a value so low, no schedule of the problem has.
+    `starts` has the steps at which the jobs of a known schedule start, as a hint (None: no hint). Where the least span
+    of an order is a fraction of a tick, its value in this model is the next integer. Devices not in `devices` (None:
+    all are in it) are relaxed to delays: their tasks of one type run one at a time and any others at once, without
+    memory limits; each takes the time that it takes alone or in its shortest block. If no such schedule has a value so
+    low, no schedule of the problem has.
     """
 
     def __init__(
@@ -85,7 +87,7 @@ class ExactModel:
         return self.model.has_all_blocks and not self.jobs.restricted
 
     def _hint(self, starts: Mapping[JobId, TimeSteps]) -> None:
-        """Hint every variable at the schedule with these job starts in steps.
+        """Give CP-SAT the schedule with these job starts, in steps, as a hint.
 
         Nothing is hinted if the schedule does not run each pass type in micro-batch order.
         """

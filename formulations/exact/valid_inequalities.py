@@ -51,8 +51,8 @@ def _idle(model: Model, order: ResourceOrder) -> dict[Operation, cp_model.IntVar
     """Post for each operation that its start is the idle time before it plus the work before it; return the idle times.
 
     They are variables in steps and do not decrease along the order: idle time at the head and in the middle of a
-    resource is thus carried to its end. As separate variables, idle times save half the solve time. Work that may not
-    be done counts as idle time.
+    resource is thus carried to its end. As separate variables, idle times save half the solve time. An operation counts
+    with the least work that it may add (`Model.shortest`); what it takes beyond that counts as idle time.
     """
     idle = {x: model.cp.new_int_var(0, model.horizon, f"R{x}") for x in order.operations}
     sure = [y for y in order.operations if model.shortest[y]]

@@ -38,8 +38,9 @@ class Job(NamedTuple):
 class Decision(NamedTuple):
     """A mode that the model chooses, among `options` modes, for one micro-batch on one stage.
 
-    For a backward the modes are split and full; for an activation those of `TaskNetwork.options`. If it `gathers`, it
-    decides if a stage's parameters are gathered once more, and `microbatch` is the number of that gather.
+    Options are numbered from 0: for a backward split and full; for an activation as in `TaskNetwork.options`. If it
+    `gathers`, it decides if a stage's parameters are gathered once more (0: no, 1: yes), and `microbatch` is the number
+    of that gather.
     """
 
     stage: StageId
@@ -51,7 +52,7 @@ class Decision(NamedTuple):
 class Precedence(NamedTuple):
     """Finish-to-start precedence: job `after` starts at least `lag` steps after the end of a job of `alternatives`.
 
-    Exactly one of the alternatives runs, except for an `optional` precedence, where none may.
+    Exactly one of the alternatives runs; of an `optional` precedence one or none. If none does, it demands nothing.
     """
 
     after: JobId
@@ -99,10 +100,10 @@ class Jobs:
     choices that gather take place (None: no limit). Where micro-batches are `renumbered`, identical ones may be
     numbered in the order in which they begin.
 
-    `zeros` jobs take no time; each of them has one step, so that every job has its own place in an order. All these
-    steps together are less than the least part of a tick by which values differ (1 / `parts`, see `attainable_spans`).
-    `holdings` are the amounts of memory that passes take and free, `gaps` the intervals in which a stage's parameters
-    are not gathered.
+    `zeros` jobs, or blocks by their forward, take no time; each of them has one step, so that every job has its own
+    place in an order. All these steps together are less than the least part of a tick by which values differ (1 /
+    `parts`, see `attainable_spans`). `holdings` are the amounts of memory that passes take and free, `gaps` the
+    intervals in which a stage's parameters are not gathered.
     """
 
     problem: Problem
@@ -120,7 +121,8 @@ class Jobs:
     # For an iteration in progress: the earliest step of each job (empty: 0 for all). Micro-batches of a chain then
     # differ.
     release: tuple[TimeSteps, ...] = ()
-    # For an iteration in progress and an objective that needs it: when each device began; None for one that has not.
+    # For an iteration in progress and an objective that needs it: the step at which each device began; None for one
+    # that has not.
     opened: tuple[TimeSteps | None, ...] = ()
 
     def released(self, n: JobId) -> TimeSteps:
@@ -182,7 +184,7 @@ class Jobs:
 
     @cached_property
     def taken_by(self) -> dict[JobId, PoolId]:
-        """For each job with which a pass takes limited memory, the index of that memory pool.
+        """For each job with which a pass that takes limited memory begins, the index of that memory pool.
 
         A job that takes memory of several pools has the last of them in `holdings`.
         """
@@ -191,7 +193,7 @@ class Jobs:
 
     @cached_property
     def interchangeable(self) -> tuple[tuple[JobId, JobId], ...]:
-        """Pairs (first job of a micro-batch, first job of the next): the second may start no sooner than the first.
+        """Pairs (first job of a micro-batch, first job of the next): the second must not start before the first.
 
         This breaks the symmetry of identical micro-batches where `consecutive` is empty: they may be numbered in the
         order in which they begin. Chains joined by arcs are numbered together, in the order in which micro-batches
@@ -224,8 +226,9 @@ class Jobs:
 
         Micro-batches of a chain are identical, so the starts of each job type may be sorted: every precedence still
         holds, and memory is taken no sooner and freed no later. Empty where this fails: where micro-batches may differ
-        in their modes, or some have begun. Across chains each micro-batch needs its share in order, which sorting
-        keeps; arcs of single micro-batches occur only with `queues`, whose micro-batches keep their order anyway.
+        in their modes, some have begun, or they may not be `renumbered`. Across chains each micro-batch needs its share
+        in order, which sorting keeps; arcs of single micro-batches occur only with `queues`, whose micro-batches keep
+        their order anyway.
         """
         if not self.renumbered or self.release or not all(choice.gathers for choice in self.choices):
             return ()

@@ -50,7 +50,7 @@ class PlacedJobs:
 
     @cached_property
     def next_on_resource(self) -> Mapping[JobId, Sequence[JobId]]:
-        """For each job, the job directly after it on each of its resources; no entry for one that is last there."""
+        """For each job, the job directly after it on each of its resources; no entry if there is none."""
         found: dict[int, list[int]] = {}
         for order in self.orders.values():
             for one, other in pairwise(order):

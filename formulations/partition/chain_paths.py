@@ -121,7 +121,7 @@ class ChainPaths:
         return variable
 
     def _lags(self) -> list[tuple[Ticks, Ticks]]:
-        """Return, for each stage, the least ticks of the transfers to the next stage and of the gradient back."""
+        """Return for each stage but the last the least ticks of a transfer to the next, and of the gradient back."""
         return self.plan.least_lags(self._choice)
 
 

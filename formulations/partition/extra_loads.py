@@ -21,7 +21,7 @@ class ExtraLoads:
     Work of a device for all micro-batches: `before` precedes its last gradient (it feeds the first stage), `between`
     lies after its first forward and before its last gradient, `after` follows its first forward. `head` ticks precede
     the first stage's first forward, `tail` ticks follow its last gradient, `around` ticks lie between the last stage's
-    forward and the backward of the same micro-batch. Together these take less than `most`. `memory` is occupied at all
+    forward and the backward of the same micro-batch. Together these take at most `most`. `memory` is occupied at all
     times, in the file's unit. `norm` ticks lie between all reductions and all optimizer steps (None: a step waits for
     no norm). `gathers` and `once` are, by device, the least time of one of its extra stages to gather its parameters
     before its passes, and to reduce gradients and step after them; head and tail include their own.
@@ -68,8 +68,7 @@ class ExtraLoads:
 
     @property
     def by_position(self) -> tuple[list[Ticks], list[Ticks], list[Ticks]]:
-        """Three lists of ticks by device: work of modules before the stages' passes, between forwards and backwards,
-        and after."""
+        """The lists `before`, `between` and `after`, in this order: ticks of modules by device."""
         return self.before, self.between, self.after
 
     def load(self, device: int) -> Ticks:

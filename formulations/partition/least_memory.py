@@ -16,7 +16,7 @@ class LeastExcess:
     `needs[d]` is the least need of device d, in steps of the partition model. Without `order` it is that of one
     micro-batch after the other: the device has its layers and, before its first backward, the activations of one
     micro-batch on all its stages of a chain, with gathered parameters. Every plan needs at least that. With `order` it
-    is the need of that order. Of equal partitions the one that recomputes the fewest layers is best.
+    is the need of that order. Of partitions with equal excess the one that recomputes the fewest layers is best.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice, order: Schedule | None = None) -> None:

@@ -27,9 +27,9 @@ class StageTerms:
     `work` is the least that the passes of a micro-batch add to the work of their device, `least_backward` the part of
     its backward, and `busy` the least that F and the gradient add. Blocks of two passes save at most `block_saves`.
 
-    `memory` is that of the layers. `gather` and the fields after it are times and memory for the stage's parameters:
-    `reduce` is the time of one bucket, and `gathered_to_backward` the least memory that stays from a stage's forward to
-    its backward.
+    `memory` is that of the layers, `lent` what a piece keeps for later pieces of its micro-batch (0 without pieces).
+    `gather` and the fields after it are times and memory for the stage's parameters: `reduce` is the time of one
+    bucket, and `gathered_to_backward` the least memory that stays from a stage's forward to its backward.
     """
 
     forward: Linear

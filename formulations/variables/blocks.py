@@ -17,7 +17,8 @@ def blocks_that_gain(operations: Operations, known: KnownOrder, devices: set[Dev
     """Yield the (forward, backward) pairs on these devices whose overlapped block may improve a schedule.
 
     Each pass must be one task. Other blocks end nothing sooner: the order of the two passes must be open, and the block
-    shorter than the two in sequence. There are none where split B and W are never worse than the full backward.
+    shorter than the two in sequence. A backward whose B and W are never worse than the full backward is in none of
+    them.
     """
     problem = operations.jobs.problem
     for here in operations.on.values():

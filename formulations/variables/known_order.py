@@ -18,8 +18,9 @@ class KnownOrder:
     starts.
 
     "Always" means in every schedule in micro-batch order that runs both. `before[n]` are the predecessors of operation
-    n, as bits of an integer. With `numbered`, nothing else is known of the order of micro-batches, and they are
-    numbered in the order in which they begin. Orders are derived only from the memory of `devices` (None: all).
+    n, as bits of an integer. `numbered`: identical micro-batches that may differ in their modes, so that no other order
+    of them is known, are taken to be numbered in the order in which they begin. `forced` are the orders that follow
+    from memory, as pairs (earlier, later). Orders are derived only from the memory of `devices` (None: all).
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class KnownOrder:
         return bool((self.before[m] | self._never_with[m]) >> n & 1 or self.before[n] >> m & 1)
 
     def fixed(self, here: Sequence[Operation]) -> dict[tuple[Operation, Operation], bool]:
-        """Return for any two operations of `here`, in both orders, if the first always ends before the second starts.
+        """Return for pairs of `here`, in both orders, True if the first always ends before the second starts.
 
         Pairs whose order is open are left out. Of two that never both run neither ends before the other.
         """
@@ -109,11 +110,11 @@ class KnownOrder:
             self._further[self._number[after]].append(self._number[before])
 
     def _operations_by_mode(self) -> tuple[list[int], list[int]]:
-        """Return by number of operation, as bits: which of its predecessors precede whatever it precedes, and which
-        operations never run with it.
+        """Return by number of operation, as bits, the predecessors that it passes on, and what never runs with it.
 
-        The first are all, -1, for an operation that always runs at full length; none for one that may be empty or may
-        be fused, as another job of it may take its place; those of the same mode for one that may not run.
+        It passes on the predecessors that precede whatever it precedes. These are a mask: -1, for all of them, if the
+        operation always runs at full length; 0 for the B and W of a backward that may be fused, as another job may take
+        the place of theirs; the operations of the same mode if it runs in one mode only.
         """
         mode, backward_of = self.operations.mode, self.operations.backward_of
         of_mode, of_choice = dict[tuple[ChoiceId, int], int](), dict[ChoiceId, int]()

@@ -29,9 +29,9 @@ MOST_BLOCKS = 40_000
 class Model:
     """A CP-SAT model under construction, with the variables that constraints use.
 
-    Times are in steps, `scale` of them to a tick (see `Jobs`). Operations that do not run may start anywhere.
-    `chosen[c][k]` is true if choice c takes option k. Without order literals `order` is None; devices that are left out
-    have no order, and no limit of memory.
+    Times are in steps, `scale` of them to a tick (see `Jobs`). Operations that do not run may start anywhere. The
+    literal `chosen[c][k]` is true if choice c takes option k. Without order literals `order` is None; devices that are
+    left out have no order, and no limit of memory.
     """
 
     def __init__(
@@ -44,9 +44,10 @@ class Model:
     ) -> None:
         """Create the variables, with order literals on `devices` (None: all) if they are at most `most_literals`.
 
-        If some jobs may not run, order literals are always created. All ends are at most `horizon` steps; None: all
-        jobs and transfers in sequence. With `numbered` identical micro-batches are numbered in the order in which they
-        begin. Raises `TooLong` if CP-SAT's integers cannot represent the times.
+        If some operations run in some modes only, order literals are always created. All starts are at most `horizon`
+        steps (None: all jobs and lags in sequence, after the last release time). With `numbered` identical
+        micro-batches are numbered in the order in which they begin. Raises `TooLong` if CP-SAT's integers cannot
+        represent the times.
         """
         self.jobs, self.problem, self.scale = jobs, jobs.problem, jobs.scale
         self.operations = Operations(jobs)
@@ -154,8 +155,8 @@ class Model:
     def shortest(self) -> dict[Operation, TimeSteps]:
         """For each operation, the least steps that it adds to the work of its resource, for inequalities of idle time.
 
-        0 if the operation may not run, or may be empty. What a block saves against its two passes is subtracted from
-        the forward.
+        0 if the operation runs in some modes only, or may be empty. What a block saves against its two passes is
+        subtracted from the forward.
         """
         ops, jobs = self.operations, self.jobs.jobs
         shortest = {

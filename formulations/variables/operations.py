@@ -2,7 +2,7 @@
 
 Where a backward is one task in either mode, B and BW share the operation of role B, which lasts as long as the one that
 runs, and W is an operation of zero length right after it where the backward is fused. So the order of a device has one
-literal for both modes. All other jobs of choices are operations that may not run.
+literal for both modes. All other jobs of choices are operations of their own, which run in their mode only.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Operations:
 
     @cached_property
     def mode(self) -> dict[Operation, tuple[ChoiceId, int]]:
-        """For each operation that may not run, the choice on which that depends, and the option with which it runs.
+        """For each operation that runs in one mode only, the choice and the option of that mode.
 
         All others run under every choice of modes, possibly with length 0.
         """
@@ -142,9 +142,10 @@ class Operations:
     def in_microbatch_order(self) -> dict[Operation, Operation]:
         """For each operation, the same one of the next micro-batch, which follows it in some optimal schedule.
 
-        Micro-batches of a chain are identical, so the starts of each type may be sorted: every precedence is kept, and
-        memory is taken no sooner and freed no later. Excluded are a W that may be empty, which runs at its backward,
-        and problems in which micro-batches may differ in more than the modes of backwards.
+        The last of a type has no entry. Micro-batches of a chain are identical, so the starts of each type may be
+        sorted: every precedence is kept, and memory is taken no sooner and freed no later. Excluded are a W that may be
+        empty, which runs at its backward, and problems in which micro-batches may differ in more than the modes of
+        backwards.
         """
         if not self.jobs.renumbered or self.jobs.release or len(self.merged) < self._choices:
             return {}
