@@ -19,7 +19,9 @@ from pipesched.problem.rescale import numbers_of
 def refuse_overflow(problem: Problem) -> None:
     """Raise `BadInput` if all passes and transfers in ticks, or all memory, add up to more than `LARGEST` (2^60).
 
-    Solvers add such numbers in 64 bits. This cannot happen for problems read from a file, only for ones made in Python.
+    All memory is that of all activations, without `static`; a device's memory for activations may not exceed `LARGEST`
+    either. Solvers add such numbers in 64 bits. This cannot happen for problems read from a file, only for ones made in
+    Python.
     """
     farthest = max((lag for row in problem.links for lag in row), default=0)
     largest = ceil(max(problem.walks.scale, default=1))

@@ -35,7 +35,8 @@ class Objective(metaclass=_ByName):
     """The quantity of a schedule to minimise (docs/concepts.md): the largest time of a device, or the period.
 
     The time of a device ends with its last task. It begins at time 0, or with `by_device` at the start of the device's
-    first task. With `repeats` the value is instead a period: the time per micro-batch after which the schedule repeats.
+    first task. With `repeats` the value is instead a period: the time after which the schedule repeats, for each of the
+    micro-batches in between.
 
     `passes` is given for an objective that includes work for parameters: it is the objective for the same problem
     without such work. `place` is the objective's place in lists. With `leaves` the free memory is maximised first, and

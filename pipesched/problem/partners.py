@@ -29,8 +29,8 @@ def why_partners_lack_memory(problem: Problem) -> str | None:
 
     While a stage's forward runs, the forwards of all earlier stages of its chain have ended and their backwards have
     not begun. The activation of each earlier stage is on its own device, or where one of the stage's modes has moved
-    it; that of the stage itself is on its own device. All combinations of modes are tried. A chain with more than
-    `_MOST_LOADS` combinations is not checked.
+    it; that of the stage itself is on its own device. All combinations of modes are tried. The check of a chain ends
+    once more than `_MOST_LOADS` different memory levels are possible.
     """
     where, scale = problem.placement.stage_device, problem.walks.scale
     for group in groups_of_partners(problem):
@@ -56,11 +56,10 @@ def _placed(
     group: tuple[DeviceId, ...],
     states: list[dict[DeviceId, MemorySteps]],
 ) -> set[tuple[MemorySteps, ...]]:
-    """Return the memory levels of a group's devices after one more activation, for each known level in `loads` and each
-    of its states.
+    """Return the memory levels of a group's devices after one more activation: all sums of `loads` and `states`.
 
-    A level has an entry for each device of `group`, in that order; a state is the memory it takes by device. Levels
-    that exceed a device's capacity are left out.
+    A level has an entry for each device of `group`, in that order; a state is the memory that the activation may take,
+    by device. Levels that exceed a device's capacity are left out.
     """
     room = [problem.room[device] for device in group]
     found = {

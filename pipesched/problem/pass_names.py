@@ -85,7 +85,11 @@ def microbatches_text(problem: Problem) -> str:
 
 
 def pass_from(problem: Problem, text: str) -> Pass:
-    """Return the pass of a name written by `pass_text`; `BadInput` for anything else."""
+    """Return the pass of a name written by `pass_text`; `BadInput` for text of another form.
+
+    Where micro-batches have pieces, also `BadInput` for a stage or piece that does not exist. Other stages, and
+    micro-batches, are not checked.
+    """
     count = problem.chain_arcs.pieces
     if count == 1:
         found = parse_pass(text)

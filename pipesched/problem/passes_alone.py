@@ -14,10 +14,10 @@ from pipesched.problem.quantities import DeviceId, MemorySteps
 def passes_alone(problem: Problem, room_for: Callable[[Iterable[MemorySteps]], MemorySteps] = max) -> Problem:
     """Return the problem without passes for parameters (gatherings, reductions, steps), or itself if it has none.
 
-    Its objective is the makespan, or the span if iterations overlap. While a pass uses memory, the parameters of its
-    stage are gathered, so their memory is subtracted from the device's. `room_for` picks one amount from those of the
-    device's stages. With `max`, for searches, an order that fits here fits whichever parameters are gathered; with
-    `min` the result is a relaxation (`pipesched.problem.relaxed`).
+    Its objective is that of the passes alone: the makespan for an iteration, else the problem's own. While a pass uses
+    memory, the parameters of its stage are gathered, so their memory is subtracted from the device's. `room_for` picks
+    one amount from those of the device's stages. With `max`, for searches, an order that fits here fits whichever
+    parameters are gathered; with `min` the result is a relaxation (`pipesched.problem.relaxed`).
     """
     if not has_parameters(problem):
         return problem

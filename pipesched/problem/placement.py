@@ -15,8 +15,9 @@ class Placement:
     """The device of each stage, and the chains of stages.
 
     `stage_device[s]` is the device of stage s. Each chain lists the stages that a micro-batch traverses forwards, in
-    order; its backward traverses them in reverse. All placements but the bidirectional one have a single chain. The
-    name is a label: placements are equal if their stages and chains are.
+    order; its backward traverses them in reverse. Of the named placements only the bidirectional one has several
+    chains; pieces, modules, replicas and unequal micro-batches also add chains. The name is a label: placements are
+    equal if their stages and chains are.
     """
 
     name: str = field(compare=False)
@@ -58,7 +59,8 @@ class Placement:
     def walks(self, microbatches: int, shares: Sequence[int] = ()) -> tuple[range, ...]:
         """Return the micro-batches of each chain, as consecutive ranges of the numbers from 0 to `microbatches` - 1.
 
-        `shares` are their numbers by chain; empty for equal shares.
+        `shares` are their numbers by chain. If it is empty the shares are equal, rounded up: later chains get fewer, or
+        none.
         """
         shares = shares or (-(-microbatches // len(self.chains)),) * len(self.chains)
         ends = [min(end, microbatches) for end in accumulate(shares, initial=0)]
@@ -69,7 +71,10 @@ class Placement:
         return self.stages_of[self.stage_device[stage]]
 
     def same_on_all_chains(self, of_device: Sequence[object]) -> bool:
-        """Return True if for every k the k-th stages of all chains have devices with the same entry in `of_device`."""
+        """Return True if for every k the k-th stages of all chains have devices with the same entry in `of_device`.
+
+        `of_device` has an entry for each device. All chains must be equally long.
+        """
         places = zip(*self.chains, strict=True)
         return all(len({of_device[self.stage_device[stage]] for stage in place}) == 1 for place in places)
 

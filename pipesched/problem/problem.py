@@ -248,7 +248,8 @@ class Problem:
     def overlapped_ticks(self, forward: Pass, backward: Pass) -> Ticks | None:
         """Return the ticks of a forward and a backward run as one block.
 
-        None if they cannot (they then run one after the other).
+        None if they cannot, and then run one after the other: `backward` is no BW, or the stages of the two have no
+        such block. Devices and micro-batches are not compared.
         """
         if (forward.kind, backward.kind) != (F, BW):
             return None

@@ -25,8 +25,8 @@ Times = Mapping[tuple[StageId, StageId], Ticks]
 def with_receipts(problem: Problem) -> Problem:
     """Return the problem with blocking transfers: tasks of the receiving passes that occupy a stream of both devices.
 
-    In the given problem each transfer is a task of its sender. In the returned one every transfer is such a task, and
-    none is a mere delay.
+    In the given problem each transfer is a task of its sender. In the returned one every transfer between neighbours on
+    a chain that takes time is the first task of its receiver's pass that needs an input, and none is a mere delay.
     """
     stages = tuple(replace(_receiving(problem, s, stage), transfer=0) for s, stage in enumerate(problem.stages))
     return replace(problem, stages=stages, links=(), resources=replace(problem.resources, transfer_stream=None))

@@ -40,7 +40,7 @@ def with_microbatch_scale(problem: Problem, scale: Sequence[Fraction], fixed: bo
 def finer(problem: Problem, parts: int | Fraction) -> Problem:
     """Return the problem with each tick divided into `parts`, so that it has `parts` times as many, smaller ticks.
 
-    Times in the file's unit stay the same. All times in ticks must become whole numbers.
+    Times in the file's unit stay the same. All times in ticks must become whole numbers; fractions would be cut off.
     """
     if parts == 1:
         return problem
@@ -55,7 +55,8 @@ def finer(problem: Problem, parts: int | Fraction) -> Problem:
 def finer_memory(problem: Problem, parts: int | Fraction) -> Problem:
     """Return the problem with each step of memory divided into `parts`.
 
-    Amounts in the file's unit stay the same. All amounts in steps must become whole numbers.
+    Amounts in the file's unit stay the same. All amounts in steps must become whole numbers; fractions would be cut
+    off.
     """
     if parts == 1:
         return problem
@@ -93,8 +94,10 @@ def coarsest(problem: Problem) -> Problem:
 
 
 def numbers_of(stage: Stage) -> tuple[list[Ticks], list[MemorySteps]]:
-    """Return two lists: all times of a stage, in ticks, and all its amounts of memory, in steps, each in a fixed
-    order."""
+    """Return two lists: a stage's times in ticks without `transfer`, and its memory in steps without `static`.
+
+    Each list is in a fixed order.
+    """
     ticks, amounts = list[int](), list[int]()
 
     def noted(found: list[int], number: int) -> int:

@@ -53,10 +53,10 @@ class TaskSpec(NamedTuple):
 
 
 class PassMemory(NamedTuple):
-    """Memory of the passes of a stage, in steps: of F (`forward`), of B or all of BW (`backward`), and of W (`weight`).
+    """Memory of the passes of a stage, in steps: of F (`forward`), B (`backward`) and W (`weight`).
 
     The amounts are one of two things: workspace, which a pass needs while it runs, or memory that a pass takes and no
-    pass frees until the end of the iteration. The two differ in what a BW takes.
+    pass frees until the end of the iteration. The two differ in what a BW takes, by the methods of these names.
     """
 
     forward: MemorySteps = 0
@@ -133,13 +133,13 @@ class Stage:
     A stage that is `forward_only` is before the first one that trains. It still has its backwards, which take no time,
     and it gets no gradient.
 
-    From F to the backward an activation is kept if the stage `may_keep` it, or moves to the host with `offload`, or is
-    recomputed on `stream` by one mode of `recompute`.
+    From F to the backward an activation is kept if the stage `may_keep` it, or with `offload` moves to a host or
+    another device and back, or is recomputed on `stream` by one mode of `recompute`.
 
     After the backwards of all micro-batches the stage runs the passes `once`, one after the other; each part of the
-    first one begins when its share of the weights' gradients is complete. With `gather`, passes run only while the
-    stage's parameters are gathered; a schedule decides when they are dropped (on `stream`, in no time) and gathered
-    again.
+    first one may begin once its share of the weights' gradients is complete (if it is `each_microbatch`, once those of
+    one micro-batch are). With `gather`, passes run only while the stage's parameters are gathered; a schedule decides
+    when they are dropped (on `stream`, in no time) and gathered again.
     """
 
     forward: Ticks
@@ -195,7 +195,7 @@ class Stage:
 
     @property
     def kinds_once(self) -> tuple[PassKind, ...]:
-        """The kinds of passes that the stage runs once, after all its backwards, in their order."""
+        """The kinds of the passes in `once`, in their order."""
         return tuple(one.kind for one in self.once)
 
     @property

@@ -121,8 +121,7 @@ def _groups(problem: Problem) -> Iterator[tuple[_Key, list[MicrobatchId]]]:
 
 
 def _scaled(problem: Problem, number: StageId, scale: Fraction) -> Stage:
-    """Return stage `number` for micro-batches with factor `scale`: times and memory times it, with the time of its
-    link.
+    """Return stage `number` with its times and memory times `scale`; `transfer` includes the link to the next stage.
 
     Static memory is left out (0).
     """

@@ -72,7 +72,8 @@ def in_sequence_chunks(pieces: Sequence[Problem]) -> Problem:
 def pieces_of(problem: Problem) -> list[Problem]:
     """Return one problem for each piece, by itself: the inverse of `in_sequence_chunks`.
 
-    The limit on how often parameters are gathered is the only thing that is not restored.
+    Not restored are the limit on how often parameters are gathered, the gathering and the passes `once` of pieces after
+    the first, and the static memory by stage, which stays with the devices.
     """
     where, count = problem.placement, problem.chain_arcs.pieces
     placement = Placement(

@@ -25,8 +25,9 @@ def with_modules(trunk: Problem, modules: Sequence[tuple[Module, Problem]]) -> P
     """Return the problem of a trunk joined with all its modules, each given with the problem of the module's own
     stages.
 
-    If a module has several copies, they take its passes in turn, and micro-batches keep their order on every stage.
-    `ValueError` for a trunk of several chains, such as one that has modules already.
+    If a module that is not `shared` has several copies, they take its passes in turn, and micro-batches keep their
+    order on every stage of the returned problem. `ValueError` for a trunk of several chains, such as one that has
+    modules already; without modules the trunk is returned.
     """
     if not modules:
         return trunk

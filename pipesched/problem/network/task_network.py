@@ -169,7 +169,8 @@ class TaskNetwork:
         all that they free, before they free it. The schedule ends no later, and no device works longer from its first
         task to its last. So no lower bound of the relaxed network is above the optimum of this one.
 
-        `ValueError` where a dropped pass frees memory that others take, or all tasks that end a pass would be dropped.
+        `ValueError` where a dropped pass changes any memory, unless a stage's gathering and drop are dropped together,
+        and where a task that ends a pass would be dropped.
         """
         gone = frozenset(passes)
         self._refuse_what_holds(gone, leading)
@@ -210,10 +211,10 @@ class TaskNetwork:
         return self.drop(passes=[of for of in self.tasks if of[0] in OF_PARAMETERS])
 
     def _refuse_what_holds(self, passes: frozenset[PassType], leading: Mapping[PassType, int]) -> None:
-        """Raise `ValueError` if a dropped pass changes memory that others take or free, or all ends of a pass would be
-        dropped.
+        """Raise `ValueError` if a dropped pass changes any memory, or a task that ends a pass would be dropped.
 
-        A gathering of parameters and its drop may be dropped together.
+        A stage's gathering and drop of parameters may be dropped together. `leading` is the number of first tasks to
+        drop, by type of pass.
         """
         for kind, stage in passes:
             together = (UNSHARD, stage), (RESHARD, stage)

@@ -22,9 +22,9 @@ class Relaxation:
     to those of the simpler problem: a bound of the simpler problem plus these ticks is a bound of the problem. `note`
     returns a sentence for certificates of the simpler problem; it is empty where they read the same.
 
-    `drop` returns the task network without what the rewrite leaves out, which only relaxes (`TaskNetwork.drop`);
-    `argument` then covers whatever else the rewrite changes. `sharing` returns the devices that in the simpler problem
-    also have the memory of others; evidence about it must name them.
+    `drop` returns the task network without what the rewrite leaves out, which only relaxes (`TaskNetwork.drop`), and is
+    None for a rewrite of another kind; `argument` then covers whatever else the rewrite changes. `sharing` returns the
+    devices that in the simpler problem also have the memory of others; evidence about it must name them.
     """
 
     name: str

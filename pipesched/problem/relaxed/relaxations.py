@@ -120,8 +120,8 @@ def relaxed(problem: Problem, keeping: Collection[Relaxation] = ()) -> RelaxedPr
 def with_partners(problem: Problem, keeping: Collection[Relaxation] = ()) -> RelaxedProblem | None:
     """Return the problem after all relaxations except those in `keeping`, with the common memory of partners.
 
-    The relaxation `partners' memory` then takes the place of `saved activations`. None where no device uses the memory
-    of another one.
+    The relaxation `partners' memory` then takes the place of `saved activations`. None where the common memory limits
+    no device more than its own (`sharing` is empty), as where no activation moves to another device.
     """
     if all(stage.offload is None or stage.offload.to is None for stage in problem.stages):
         return None
