@@ -53,8 +53,10 @@ class Addition:
         return None
 
     def open_decisions(self) -> Mapping[str, Callable[[PlanProblem], PlanProblem]]:
-        """Return by name each decision that is open, as a function to the problem that it leaves; empty if
-        nothing is open."""
+        """Return by name each possible outcome of the addition's open decision; empty if nothing is open.
+
+        An outcome is a function from the plan problem to the narrower one in which it is decided so.
+        """
         return {}
 
     def of_settings(self, plan: PlanProblem, /) -> PlanProblem:

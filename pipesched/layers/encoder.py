@@ -21,7 +21,8 @@ class EncoderPlacement(StrEnum):
     """Placement of an encoder on the devices of a pipeline.
 
     `FIRST_STAGE`: with the model's first stage. `OWN_DEVICE`: a device of its own. `IN_THE_BUBBLES`: cut over all
-    devices. `REPLICATED`: a copy on each device. `FREE`: any of these, as is best.
+    devices, or over the first ones if it has fewer layers. `REPLICATED`: a copy on each device. `FREE`: any of these,
+    as is best.
     """
 
     FIRST_STAGE = "first-stage"

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 class MeasuredStep:
     """A measured training step of `seconds` (a median); `place` says where in a file it was read, for messages.
 
-    `microbatches` are those of each data-parallel replica; `sizes` are the tensor, context, expert and data sizes by
-    name; `pipeline` is the number of pipeline devices, each with `chunks` stages. `sequence` is None where the
-    configuration gives it; `schedule` None for 1F1B or interleaved 1F1B. `recompute` names what one layer in
-    `recompute_every` of a stage recomputes, and no more than `recompute_layers`, the first ones, if that is not None
-    (Megatron's --recompute-num-layers): none, full, or modules joined by +. `partition` is None where layers are cut
-    evenly.
+    `microbatches` are those of each data-parallel replica; `sizes` are the tensor, context, expert and data sizes as
+    pairs (name, size); `pipeline` is the number of pipeline devices, each with `chunks` stages. `sequence` is None
+    where the configuration gives it; `schedule` None for 1F1B or interleaved 1F1B. `partition` has the layers of each
+    stage, None where they are cut evenly.
+
+    `recompute` is what a recomputed layer computes again: none, full, or modules joined by +. On each stage one layer
+    in `recompute_every` is recomputed, and if `recompute_layers` is not None no more than so many, the first ones
+    (Megatron's --recompute-num-layers).
     """
 
     place: str

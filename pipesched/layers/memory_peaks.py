@@ -56,7 +56,8 @@ class Peak:
     def coefficients(self) -> dict[Unknown, int]:
         """Return by unknown how often it is in the peak.
 
-        The unknowns `first` and `last` are extra memory of the first and last device.
+        The unknowns `first` and `last` are extra memory of the first and last device, such as of embedding and head,
+        whose layers have no unknowns of their own.
         """
         found: Counter[Unknown] = Counter({Unknown("constant"): 1})
         found[Unknown("first")] += self.first
@@ -74,7 +75,11 @@ class Peak:
 
 @dataclass(frozen=True)
 class PeaksFile:
-    """The content of a peaks file: layers whose memory is to be fitted, with their other known costs, and the peaks."""
+    """The content of a peaks file: layers whose memory is to be fitted, with their other known costs, and the peaks.
+
+    Amounts are in the unit `unit`. `capacity` is the memory of each device, or one entry for all of them; None if the
+    file gives none. `timed` is False if the file lacks some layer's forward or backward time, which is then 0 here.
+    """
 
     layers: tuple[LayerType, ...]
     peaks: tuple[Peak, ...]

@@ -51,7 +51,7 @@ class Parameters(NamedTuple):
 
     @property
     def runs_once(self) -> bool:
-        """True if stages have work for parameters that does not belong to a pass of a micro-batch."""
+        """False if stages only gather their parameters before each pass; True for other work for them, and for none."""
         return self.reduce is not None or self.step is not None or not (self.gather and self.gather.each_pass)
 
     @property

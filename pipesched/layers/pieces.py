@@ -33,10 +33,10 @@ class Lengths(StrEnum):
 
 
 def ends_of(model: Model, count: int, lengths: Lengths) -> tuple[Fraction, ...]:
-    """Return the ends of `count` pieces, as shares of the sequence from 0 to 1: of equal lengths, or, by `lengths`, of
-    equal time of the whole model.
+    """Return the start of the first of `count` pieces, 0, and the end of each, as shares of the sequence up to 1.
 
-    Lengths are equal, too, where no layer has attention, or the pieces are too many for ends that differ once rounded.
+    The pieces are of equal lengths, or, by `lengths`, of about equal time of the whole model. Lengths are equal, too,
+    where no layer has attention, or the pieces are too many for ends that differ once rounded.
     """
     equal = tuple(Fraction(n, count) for n in range(count + 1))
     work = sum((layer.forward + layer.full_backward for layer in model.sequence), Fraction(0))
@@ -62,7 +62,7 @@ class SequenceCut(NamedTuple):
         return self.number == 1
 
     def ends(self, model: Model) -> tuple[Fraction, ...]:
-        """Return the ends of the pieces, as shares of the sequence from 0 to 1."""
+        """Return the start of the first piece, 0, and the end of each, as shares of the sequence up to 1."""
         return ends_of(model, *self)
 
     def shares(self, model: Model) -> list[Fraction]:
@@ -106,7 +106,8 @@ def of_piece(model: Model, start: Fraction, end: Fraction, tick: Fraction, step:
     """Return the model's costs for the piece from `start` to `end`, shares of the sequence from 0 to 1: times in whole
     ticks and memory in whole steps.
 
-    The sums over all pieces are those of the whole sequence.
+    Times of passes and activations, summed over all pieces, are those of the whole sequence. What does not belong to a
+    micro-batch, such as static memory, is not divided.
     """
     between = _Between(start, end, tick, step)
     return replace(model, layers=tuple(map(between.layer, model.layers)))

@@ -98,7 +98,8 @@ class PlanProblem:
     of, each with some of the clusters, where limits of a runtime differ with the number of devices; else empty.
 
     The layers of `model` are cut into stages. `additions` are what the problem has besides; if one has devices of its
-    own, `cluster` has only the others. `frozen` are names of layers of which nothing trains; `adapter_rank` is the rank
+    own, `cluster` has only the others. `leaves` is the free memory that is maximised before the time, None for the time
+    alone. `frozen` are names of layers of which nothing trains; `adapter_rank` is the rank
     of LoRA adapters, which alone train in all other layers (None: weights train).
     """
 
@@ -283,10 +284,10 @@ class PlanProblem:
         return tuple(self.cluster.slowness_of(placement.stage_device[stage]) for stage in placement.chains[0])
 
     def stage(self, costs: StageCosts, in_pieces: bool, stages: int, passes: int) -> Stage:
-        """Return a stage of the problem from its costs; `stages` and `passes` are the numbers of stages and
-        micro-batches.
+        """Return a stage of the problem from its costs.
 
-        With `in_pieces` the costs are those of a piece of a micro-batch.
+        `stages` is the number of stages that share a limit of gatherings, `passes` that of the stage's forwards. With
+        `in_pieces` the costs are those of a piece of a micro-batch.
         """
         own = self.model.parameters
         each_pass = own.gather is not None and own.gather.each_pass

@@ -29,7 +29,8 @@ class RecomputeRule(StrEnum):
 
     `ANY`: any layers. `FIRST`: of each stage some of its first transformer layers. `SAME`: of each stage the same
     number of first transformer layers; or the same modules of all layers that have them. `ALL`: all transformer and
-    multi-token prediction layers, or none. All but `ANY` refer to mode `full`, and to no embedding or head.
+    multi-token prediction layers, or none. Except for the modules of `SAME`, all but `ANY` allow mode `full` alone;
+    none of them allows that embedding or head are recomputed.
     """
 
     ANY = "any"
@@ -175,7 +176,7 @@ def _not_same(stages: Sequence[_Stage]) -> str | None:
     """Return a reason if stages recompute different numbers of layers, else None.
 
     A stage with fewer layers may recompute all of them. Multi-token prediction layers may be recomputed only if all
-    others of the stage are.
+    layers of all stages are.
     """
     counts, lengths = [stage.first for stage in stages], [len(stage.layers) for stage in stages]
     mtp = [mode is not None for stage in stages for mode in stage.mtp]

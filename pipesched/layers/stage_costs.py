@@ -21,9 +21,9 @@ class StageCosts:
     F takes `activation`, and `lent` in addition, which the backward of another stage frees; B frees `freed` of it
     (negative: it takes more). A stage that is `forward_only` gets no gradient. A block saves `block_saves` against its
     two passes, or what the other stage saves if that is less; None where no passes run as one block. `memory` is in use
-    at all times. `recomputation` is its part of the backward's time, `saved` the part of the activation that it does
-    not keep. `gather`, `reduce` and `step` are the times of work for parameters, once each; `gathered` is the memory of
-    the gathered parameters.
+    at all times. `recomputation` is the part of the backward's time in which layers are computed again, `saved` the
+    part of their activation that they do not keep for it; `activation` is without it. `gather`, `reduce` and `step` are
+    the times of work for parameters, once each; `gathered` is the memory of the gathered parameters.
     """
 
     forward: Fraction
@@ -77,7 +77,8 @@ def costs_of(model: Model, layers: Sequence[LayerType], recomputed: Sequence[Rec
     """Return the costs of a stage with these layers.
 
     A recomputed layer adds its time to B as well as to a full backward. While it waits for its W it holds as much as a
-    layer that was not recomputed. Raises `ValueError` if more layers are recomputed than the stage has.
+    layer that was not recomputed. Raises `ValueError` if more layers of a name are recomputed than the stage has, and
+    `KeyError` if they do not have the mode.
     """
     types = {layer.name: layer for layer in layers}
     available = Counter(layer.name for layer in layers)

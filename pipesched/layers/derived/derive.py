@@ -110,8 +110,10 @@ class _Kind(NamedTuple):
 
 
 def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> Derived:
-    """Return the layers of a model in order (embedding, dense, experts, multi-token prediction, head), and its other
-    figures."""
+    """Return the layers of a model in order, runs of equal ones as one entry, and its other figures.
+
+    Multi-token prediction layers, if there are any, come after all transformer layers and before the head.
+    """
     rates = _Rates(shape, training, parallel, hardware)
     kinds = _kinds(shape, training, parallel)
     zero, weight = Fraction(0), Fraction(0) if training.weight_split else None

@@ -361,7 +361,7 @@ def module_seconds(
 ) -> float:
     """Return the seconds of a module's forward in a layer of this kind, as its recomputation runs it.
 
-    `module` is Megatron's name. 0 for a name that is none of its modules.
+    `module` is Megatron's name of a module that the layer has. 0 for a name that is none of Megatron's.
     """
     own, size, rate = float(tokens_of(training, parallel)), training.precision.number, hardware.memory_rate
     own_kind = kind._replace(moe=module != "mlp" and shape.experts is not None, block=True)

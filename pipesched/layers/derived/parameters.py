@@ -200,9 +200,9 @@ def gathered_bytes(parameters: Parameters, parallel: Parallel, precision: Precis
 class Exchanged(NamedTuple):
     """Bytes that a device sends for a layer to devices that have the same parameters.
 
-    Once a step, `reduced` are gradients after the last backward, `gathered` weights before the next forward. `forward`
-    and `backward` are bytes of every micro-batch: weights where parameters are sharded (FSDP), and a backward's
-    gradients where these are sharded (ZeRO-2, FSDP).
+    Once a step, `reduced` are gradients after the last backward, and `gathered` is sent before the next forward:
+    weights, or gradients if the optimizer is not sharded. `forward` and `backward` are bytes of every micro-batch:
+    weights where parameters are sharded (FSDP), and a backward's gradients where these are sharded (ZeRO-2, FSDP).
     """
 
     reduced: Fraction

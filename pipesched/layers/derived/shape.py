@@ -139,7 +139,7 @@ class Experts:
 
 
 def _spread(number: int, parts: float) -> float:
-    """Return how many of the parts get one of this number, each equally likely in every part."""
+    """Return the mean number of `parts` that have one or more of `number` items, each in any part with equal chance."""
     return parts * (1 - (1 - 1 / parts) ** number)
 
 
@@ -348,13 +348,14 @@ class Parallel:
 
 @dataclass(frozen=True)
 class Hardware:
-    """Rates of one device, in operations, bytes and seconds. Work whose rate is None or 0 is not counted.
+    """Rates of one device, in operations, bytes and seconds.
 
-    `flops` is the rate of large products, `flops_8bit` and `flops_4bit` those in formats of fewer bits (None: that of
-    all others), `attention_flops` that of attention, `scan_flops` that of the scans of mixers. `multiprocessors` run
-    tiles of products in waves. `memory` is in bytes, `memory_rate` in bytes a second. `dense_launch` and `moe_launch`
-    are the least seconds of a layer's forward, the time to launch its kernels, of which a backward has twice as many;
-    `moe_wait` are the seconds that each pass of a layer with experts waits for its host.
+    `flops` is the rate of large products, `flops_8bit` and `flops_4bit` those in formats of fewer bits (None: `flops`),
+    `attention_flops` that of attention (None: `flops`), `scan_flops` that of the scans of mixers (None: a share of
+    attention's). Work with any other rate that is None or 0 is not counted. `multiprocessors` run tiles of products in
+    waves (0: that all are full is assumed). `memory` is in bytes, `memory_rate` in bytes a second. `dense_launch` and
+    `moe_launch` are the least seconds of a layer's forward, the time to launch its kernels, of which a backward has
+    twice as many; `moe_wait` are the seconds that each pass of a layer with experts waits for its host.
 
     Bytes a second that a device sends: `pipeline` to the next stage; `tensor`, `data` and `context` in collectives;
     `expert` to experts of other nodes (all other devices if `node`, the devices of a node, is None), and
