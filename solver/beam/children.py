@@ -20,9 +20,9 @@ STEP, MATE, DELAY, START, END = range(5)
 class Children(NamedTuple):
     """Children of the nodes of one layer of a beam search, as arrays with a row for each child.
 
-    `nodes` has the nodes themselves (see `solver.beam.nodes`), `keys` a hash of the steps that each has run, `ranks` an
-    estimate of the value, in ticks, that the best order from there reaches. `parents` has the index of the parent in
-    its layer, and `moves` the move from the parent, in columns STEP, MATE and DELAY.
+    `nodes` has the nodes themselves (see `solver.beam.nodes`), `keys` a hash of the steps that each has run, `ranks`
+    the weighted sum of estimates in ticks by which they are compared, lower being better. `parents` has the index of
+    the parent in its layer, and `moves` the move from the parent, in columns STEP, MATE and DELAY.
     """
 
     nodes: Numbers
@@ -37,9 +37,9 @@ def moves_of(row: Numbers, scratch: Numbers, moves: Numbers, walks: Walks) -> in
     """Fill `moves` with the moves possible at a node, a row (STEP, MATE, DELAY, START, END) for each; return their
     number.
 
-    STEP is a forward or gradient, MATE the gradient in a block with it or -1; DELAY is 1 if one more weight pass than
-    time and memory require runs before; START and END are in ticks. Moves that memory does not admit are left out.
-    `row` is the node; `scratch` is working space of its length.
+    STEP is a forward or gradient, MATE the gradient in a block with it or -1; DELAY is 1 if a pending weight pass runs
+    first though neither time nor memory requires it; START and END are in ticks. Moves that memory does not admit are
+    left out. `row` is the node; `scratch` is working space of its length.
     """
     found, size, steps = 0, row.shape[0], walks.device.shape[0]
     for step in range(steps):

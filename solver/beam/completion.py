@@ -33,7 +33,7 @@ class CompletionBounds(NamedTuple):
 
     `layers` has the completion rows of each layer. The key of a state in it is the sum over steps of `raises` times how
     many micro-batches have taken the step. `number[d]` is the index of device d in such a row, -1 if the device has no
-    stage. Orders that cannot end before `value` ticks are pruned.
+    stage. Orders that cannot end before `value` ticks are pruned; none are if it is 2**62.
     """
 
     layers: list[CompletionRows]
@@ -43,8 +43,11 @@ class CompletionBounds(NamedTuple):
 
 
 def completion_bounds(problem: Problem, stop: Event) -> CompletionBounds | None:
-    """Return the completion bounds of a problem of one chain; None where there are several or too many states, or after
-    a stop."""
+    """Return the completion bounds of a problem of one chain, with a `value` that prunes nothing.
+
+    None if the problem has several chains, if the diagram has too many states, if its numbers are too large, if nothing
+    fits the memory, or after a stop.
+    """
     chains = [*walked_chains(problem)]
     if len(chains) != 1:
         return None
@@ -63,7 +66,7 @@ def completion_bounds(problem: Problem, stop: Event) -> CompletionBounds | None:
 def rank_by_completion(
     nodes: Numbers, moves: Numbers, ranks: NDArray[np.float64], done: int, walks: Walks, bounds: CompletionBounds
 ) -> None:
-    """Add the completion bound of each child, in ticks, to its rank in `ranks`; the children are of layer `done`.
+    """Add the completion bound of each child, in ticks, to its rank in `ranks`; their parents have run `done` passes.
 
     A rank becomes infinite if its bound reaches `bounds.value`, or if no order that begins so ends within memory.
     Arrays have a row for each child: `nodes` are the children, `moves` the moves that lead to them.
@@ -120,10 +123,10 @@ def _least(row: Numbers, cost_to_go: Short, walks: Walks, number: Numbers) -> np
     """Return a lower bound in ticks on the end of all orders that begin as a node: the largest of its times plus
     cost-to-go.
 
-    The times are those when micro-batches in flight end their last pass, when devices are free, and when devices are
-    free after all pending weight passes. `row` is the node; `cost_to_go` has the ticks to the end after each of these
-    times in this order, micro-batches from the oldest on, and `number` is by device its index there, -1 for a device
-    without a stage.
+    The times are those when micro-batches in flight end the last pass of the node, when devices are free, and when they
+    are free after all pending weight passes. `row` is the node; `cost_to_go` has the ticks to the end after each of
+    these times in this order, micro-batches from the oldest on, and `number` is by device its index there, -1 for a
+    device without a stage.
     """
     ends, free, waiting, _, _ = offsets(walks)
     steps, devices = walks.device.shape[0], walks.room.shape[0]

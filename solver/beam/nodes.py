@@ -98,10 +98,10 @@ def arrival_at(row: Numbers, step: int, walks: Walks) -> int:
 def leaves_room(row: Numbers, step: int, walks: Walks) -> bool:
     """True if a forward leaves enough memory on its device for the oldest unfinished micro-batch of each chain.
 
-    Unfinished is a micro-batch that still needs memory which others could occupy for ever (`walks.safe`). Memory is
-    added up of all its forwards on the device, of those that younger ones have run, and of this one, `step`; still
-    older ones release theirs without further memory. Without this rule, orders deadlock where each chain waits for the
-    other. `row` is the node.
+    Unfinished is a micro-batch that still needs memory which others could occupy for ever (`walks.safe`). Added up is
+    the memory of three kinds of forwards on the device: all of the oldest unfinished micro-batch of each chain, those
+    that younger micro-batches have run, and this one, `step`. Finished micro-batches release theirs without further
+    memory. Without this rule, orders deadlock where each chain waits for the other. `row` is the node.
     """
     device, memory_in_use = walks.device[step], walks.takes[step]
     oldest = row[walks.safe[walks.chain[step], device]]

@@ -20,11 +20,12 @@ SUMS = 6
 
 
 class Preference(NamedTuple):
-    """Weights of the terms of a node's rank, in addition to the mean remaining time of devices.
+    """Weights of the terms of a node's rank; the mean over devices of their estimated times from the opening counts 1.
 
-    `longest` weighs the largest remaining time of a device, `microbatches` the mean over micro-batches in flight. For
-    up to `block_wait` ticks another pass on the device is skipped in favour of a block. `memory` is the factor by which
-    activations are expected to live longer than without waiting.
+    `longest` weighs the largest of these times and of the estimated ends of micro-batches in flight, `microbatches` the
+    sum of these ends divided by the number of all micro-batches. For up to `block_wait` ticks another pass on the
+    device is skipped in favour of a block. `memory` is the factor by which activations are expected to live longer than
+    without waiting.
     """
 
     block_wait: float
@@ -79,7 +80,7 @@ def _add_up(row: Numbers, walks: Walks, sums: NDArray[np.float64]) -> tuple[int,
 
 @inner
 def ranked(row: Numbers, walks: Walks, prefers: Preference, sums: NDArray[np.float64]) -> float:
-    """Return the rank of a node, an estimate of the value in ticks that its best order reaches; lower is better.
+    """Return the rank of a node, a weighted sum of estimates in ticks of the orders that begin so; lower is better.
 
     Each device runs its remaining work, in as many blocks as it has forwards and gradients for, from the next arrival
     on; its memory times time must suffice for the remaining activations; each micro-batch in flight runs to its end.

@@ -17,7 +17,8 @@ from solver.diagram.steps import StepId
 def schedule_of_moves(problem: Problem, walks: Walks, moves: Sequence[tuple[StepId, StepId, int]]) -> Schedule:
     """Return the schedule in which all devices run the given moves: (step, gradient in a block with it or -1, delay).
 
-    Weight passes are added where the moves run them.
+    Weight passes are added where the moves run them; those still pending after all moves end the orders of their
+    devices.
     """
     steps = steps_of_chains(problem)
     _, _, waiting, _, _ = offsets(walks)

@@ -26,10 +26,10 @@ class Walks(NamedTuple):
 
     `device` runs the step in `ticks`, `lag` after the end of the step before it on the chain, `before` (-1: none);
     `last` is the last step of the chain, whose number is `chain`. `first` is the index of the chain's first micro-batch
-    among all, `microbatches` their number. `weight` is the time of a gradient's weight pass, -1 for a forward. A
-    forward takes `takes`; a gradient releases `gives`, its weight pass `later`. `tail` is the path from a step's start
-    to the end of the last one, `reach` that to the next step on each device (-1: none). `block` is the time of a
-    forward and a full backward together, -1 if they form no block.
+    among all, `microbatches` their number. `weight` is the time of a gradient's weight pass (0: none), -1 for a
+    forward. A forward takes `takes`; a gradient releases `gives`, its weight pass `later`. `tail` is the path from a
+    step's start to the end of the last one, `reach` that to the next step on each device (-1: none). `block` is the
+    time of a forward and a full backward together, -1 if they form no block.
 
     By device, `room` is the memory, `saved` the mean saving of a block, and `waits[since[device] : since[device + 1]]`
     are its gradients, those with the longest weight passes first. No pass runs on it before it `opens`, from which on

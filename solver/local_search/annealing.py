@@ -41,8 +41,9 @@ class Ordered(Protocol):
     """Interface of numbered units (passes, blocks or jobs) that annealing reorders on their devices; lists are by unit.
 
     Times (`ticks`, and the lags of `needs`) are ticks for passes and blocks, steps for jobs, of which each stream
-    counts as a device. `needs` are the (unit, lag) pairs that must have ended before, `takes` and `gives` the memory at
-    start and end. Units of one `line` keep their order.
+    counts as a device. `needs` are the (unit, lag) pairs of the predecessors, with the least time from the end of that
+    unit to the start of this one. `takes` is the memory taken at the start, `gives` what is freed at the end. Units of
+    one `line` keep their order.
     """
 
     ticks: list[int]
@@ -76,12 +77,13 @@ def annealed(
     seed: int,
     halt: IntArray | None = None,
 ) -> tuple[int, Best] | None:
-    """Return the least value met in `moves` moves from `rows`, and its orders; None if `rows` deadlock.
+    """Return the least value met in `moves` moves from `rows`, and its orders and modes; None if `rows` deadlock.
 
     The value is the longest time of a device d from `opening[d]` to its end. It and the temperatures of `how` are in
     the time of the units: ticks for passes, steps for jobs. Rows of `groups` are units that may change places together
-    (`exchangeable`). `rows`, and `shop` where modes are open (`modes` is not None), are changed in place. Another
-    thread ends the run by setting `halt[0]`. `seed` is that of the random numbers.
+    (`exchangeable`). `rows`, and where modes are open (`modes` is not None) `shop` and `modes`, are changed in place.
+    Another thread ends the run by setting `halt[0]`. `seed` is that of the random numbers. If the first half of a run
+    with `how.leaving` finds nothing better than its start, only values of the second half count.
     """
     count = len(rows.place)
     joined = (_NO_MODES, _NO_MODES) if modes is None else (modes.mate.copy(), modes.of[:, FUSED].copy())
@@ -125,11 +127,11 @@ class Annealer:
         seed: int,
         halt: IntArray | None = None,
     ) -> AnnealedSchedule | None:
-        """Return the best schedule met in `moves` moves from `orders`, and its value; None in a deadlock.
+        """Return the best schedule met in `moves` moves from `orders`, and its value; None if `orders` deadlock.
 
         `openings[d]` is the time at which device d may start. It and the value are in the time of the units: ticks for
         passes, steps for jobs. Setting `halt[0]` from another thread ends the run. `seed` is that of the random
-        numbers.
+        numbers. With `parameters.leaving` the result may be worse than `orders`.
         """
         found = self.search(orders, openings, parameters, moves, seed, halt)
         return None if found is None else AnnealedSchedule(found[0], self._schedule(found[1]))
@@ -147,7 +149,8 @@ class Annealer:
 
         None if the given orders deadlock. Setting `halt[0]` from another thread ends the run at once. `openings[d]` is
         the time at which device d may start; the value is the longest time of a device from there to its last end. Both
-        are in the time of the units: ticks for passes, steps for jobs. The same arguments give the same result.
+        are in the time of the units: ticks for passes, steps for jobs. With `parameters.leaving` the value may be
+        larger than that of the given orders. The same arguments give the same result unless `halt[0]` is set.
         """
         shop, modes, rows = self.arrays(orders)
         opening, how = int64_array(openings), parameters.in_ticks(self.mean)

@@ -34,8 +34,11 @@ class Best(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Working arrays: the units of a critical path (`path`), those of them before which their device idles (`gaps`),
-    and `level[d, k]`, the memory in use after place k of device d."""
+    """Working arrays: the units of a critical path, in two parts, and the memory in use.
+
+    `path` has those that start when the unit before on their device ends, `gaps` those that wait for another device.
+    `level[d, k]` is the memory in use after place k of device d.
+    """
 
     path: Array
     gaps: Array
@@ -285,7 +288,7 @@ def anneal(
     early by setting `halt[0]`. Modes are fixed: `modes` is None. Units of two rows of `groups` may change places.
     `opening` has by device the tick before which it does not start. Returns the least value met, which is the longest
     time of a device from its opening, in ticks (in steps where the units are jobs); -1 if the given order contains a
-    cycle.
+    cycle. If the first half of the moves under `how.leaving` finds nothing better, only the second half counts.
     """
     return _annealed(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt)
 

@@ -13,7 +13,7 @@ from solver.parameters import tunable, tuned
 class AnnealParams:
     """Default distance of the moves of simulated annealing."""
 
-    reach: int = tuned(8, "places that a unit is moved by at most", 1, 1000)
+    reach: int = tuned(8, "places that most moves move a unit by, at most", 1, 1000)
 
 
 ANNEALING = AnnealParams()
@@ -23,10 +23,11 @@ class AnnealingParameters(NamedTuple):
     """Parameters of an annealing run.
 
     The temperatures, `hot` at first and `cold` at last, are in mean durations of a unit. The energy is the time of the
-    longest device plus `evenness` times the mean over devices. A unit (pass or block) jumps over at most `reach`
-    others; `filling` is the share of moves that bring a unit from anywhere into an idle time, `changing` the share of
-    moves that change backward modes and blocks, where these are open. With `leaving`, a run whose first half finds
-    nothing better than its start returns the best of its second half.
+    longest device plus `evenness` times the mean over devices. `changing` is the share of moves that change backward
+    modes and blocks, where these are open. Of the others, a share of `filling` brings a unit (pass or block) from
+    anywhere into an idle time. In what remains, a unit jumps over at most `reach` others, but in a share of `filling`
+    over any number. With `leaving`, a run whose first half finds nothing better than its start returns the best of its
+    second half.
     """
 
     hot: float
@@ -40,7 +41,7 @@ class AnnealingParameters(NamedTuple):
     def in_ticks(self, mean: float) -> AnnealingParameters:
         """Return the parameters with temperatures in ticks, above 0; `mean` is the mean duration of a unit in ticks.
 
-        All numbers get one type, so that one compiled version serves all calls.
+        Each field has the same type in all results, so that one compiled version serves all calls.
         """
         hot, cold = max(1e-6, self.hot * mean), max(1e-9, self.cold * mean)
         return self._replace(hot=hot, cold=cold, evenness=float(self.evenness), filling=float(self.filling))

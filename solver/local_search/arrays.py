@@ -40,12 +40,12 @@ class Shop(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A move made in the orders; `fits` is True if the memory of its device suffices.
+    """A move made in the orders; `fits` is True if memory suffices on its device, after an exchange on all devices.
 
     The unit at place `source` of device `d` went to place `target`. If `d` is `EXCHANGE`, rows `source` and `target` of
-    `groups` changed places; if it is `NOTHING`, no move was made. The move changed places `low` to `high` of the device
-    and units of rank `first` to `last`; a rank is a place in the topological sequence. Units that had no place before
-    are at the end of the sequence, up to `end`.
+    `groups` changed places, and `high` is -1; if it is `NOTHING`, no move was made. The move changed places `low` to
+    `high` of the device and units of rank `first` to `last`, all included; a rank is a place in the topological
+    sequence. Units that had no place before are at the end of the sequence, up to `end` (exclusive).
     """
 
     d: int
@@ -94,11 +94,11 @@ class Rows(NamedTuple):
 class Times(NamedTuple):
     """Starts and tails of the current schedule, its topological sequence, and working arrays, by unit.
 
-    `tail` is the longest path from a unit's end to the latest end. `new_start` equals `start` except while a move is
-    simulated; `changed` has the units for which it differs, `marked[k]` the number of the simulation that reached rank
-    k. `fresh` is the part of the sequence being simulated, each unit of which still waits for `missing` others. `clock`
-    has the number of the last simulation, the number of changed units, and the lengths of the sequence and of its new
-    part.
+    `tail` is the longest path from a unit's end to the end of a device, less the opening of that device. `new_start`
+    equals `start` except while a move is simulated; `changed` has the units for which it may differ, `marked[k]` the
+    number of the last simulation that reached rank k. `fresh` is the part of the sequence being simulated, each unit of
+    which still waits for `missing` others. `clock` has the number of the last simulation, the number of changed units,
+    and the lengths of the sequence and of its new part.
     """
 
     start: IntArray

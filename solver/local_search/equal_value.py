@@ -38,7 +38,7 @@ class EqualValueParams:
     Memory temperatures are in activations of one micro-batch, the largest of any device, divided by the largest weight.
     """
 
-    reach: int = tuned(8, "places that a unit is moved by at most", 1, 1000)
+    reach: int = tuned(8, "places that most moves move a unit by, at most", 1, 1000)
     memory_temperature: float = tuned(0.1, "activations, at first", 1e-3, 10)
     last_memory_temperature: float = tuned(0.002, "activations, at the end", 1e-6, 1)
     idle_moves: float = tuned(0.1, "of moves towards a smaller mean, bring a unit into an idle time", 0, 1)
@@ -85,9 +85,10 @@ class EqualValueSearch:
     def for_memory(self, most: Ticks, weights: Sequence[int], moves: int, seed: int, halt: IntArray) -> Timeline | None:
         """Return the timeline of least memory met, with a value of at most `most` ticks.
 
-        Compared is the largest peak of a device divided by the device's weight. None if the given timeline breaks the
-        limit or a capacity, or the memory of the result is not safe for every timing. The walk makes `moves` moves, or
-        ends early once another thread sets `halt[0]`. `seed` is that of the random numbers.
+        Compared is the largest peak of a device divided by the device's weight (by 1 if that is 0), and with a smaller
+        share the means of `memory_energy`. None if the given timeline breaks the limit or a capacity, or the memory of
+        the result is not safe for every timing. The walk makes `moves` moves, or ends early once another thread sets
+        `halt[0]`. `seed` is that of the random numbers.
         """
         unit = max(self.problem.network.memory_in_flight, default=0) / max(1, *weights) or 1.0
         shares = np.array([1 / weights[d] if weights[d] else 1.0 for d in self.units.owner])

@@ -31,8 +31,8 @@ class Goal(NamedTuple):
 
     `ticks[n, k]` is the duration of unit n in sample k, `idle_until[d]` the time until which row d of the orders idles
     in every sample. With `span`, times count from a device's first start; `owner[d]` is the device that row d of the
-    orders belongs to, `weights[d]` multiplies its memory. Without noise no device may take more than `most` from its
-    opening (-1: no limit). All times are in steps of the units.
+    orders belongs to, and rows of one device are adjacent. `weights[d]` multiplies the memory of row d. Without noise
+    no device may take more than `most` from its opening (-1: no limit). All times are in steps of the units.
     """
 
     ticks: Array
@@ -46,7 +46,8 @@ class Goal(NamedTuple):
 class Heat(NamedTuple):
     """Temperatures of the first (`hot`) and last move (`cold`), in units of the energy, and parameters of moves.
 
-    A unit jumps over at most `reach` others; `filling` is the share of moves that bring a unit into an idle time.
+    `filling` is the share of moves that bring a unit into an idle time. In most others a unit jumps over at most
+    `reach` units; in a fixed share of them (`EqualValueMoveParams.far`) over any number.
     """
 
     hot: float
@@ -58,7 +59,8 @@ class Heat(NamedTuple):
 class Work(NamedTuple):
     """Working arrays: ends of units in every sample, for the current order and with a move, shape (units, samples).
 
-    `path` has the units of a critical path, `gaps` those of them before which their device idles.
+    `path` has the units of a critical path that start when the unit before on their device ends, `gaps` those that wait
+    for another device.
     """
 
     end: Array
@@ -160,8 +162,9 @@ def memory_energy(shop: Shop, order: Array, count: Array, weights: Array) -> flo
 def draw_move(shop: Shop, rows: Rows, times: Times, work: Work, critical: int, waiting: int, heat: Heat) -> Move:
     """Draw and make a random move; return it as a `Move`, which also says if it fits into its device's memory.
 
-    A unit goes into an idle time, or along the critical path, whose units are `work.path[:critical]`, and
-    `work.gaps[:waiting]` those of them that wait. Device `NOTHING` if no move was made.
+    A unit goes into an idle time, or along the critical path. Of the units of that path, `work.path[:critical]` start
+    when the unit before on their device ends, and `work.gaps[:waiting]` wait for another device. The device of the
+    result is `NOTHING` if no move was made.
     """
     order, count, place = rows.order, rows.count, rows.place
     if np.random.random() < heat.filling:
@@ -254,7 +257,7 @@ def settle(
 
     The energy is what `goal` minimises: memory, or the mean value over samples of durations; `heat` has the
     temperatures. No order is accepted that breaks the goal's limit on the value or a capacity. Another thread ends the
-    run early by setting `halt[0]`. Returns the least energy; -1 if the given order breaks one of these limits.
+    run early by setting `halt[0]`. Returns the least energy; -1 if the given order has a cycle or breaks such a limit.
     `opening` has by device the tick before which it does not start.
     """
     np.random.seed(seed)

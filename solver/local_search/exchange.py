@@ -30,10 +30,11 @@ NOTHING = np.zeros((0, 0), np.int64)
 
 
 def exchangeable(units: object) -> Array:
-    """Return the numbers of units that may change places, shape (chains, units); empty if no two chains are alike.
+    """Return the numbers of units that may change places, an array of shape (chains, units), empty if there are none.
 
     A row has the units of one chain; units of one column are of the same kind and device, so that two whole rows can
-    change places. If there are several sets of chains that are alike, the largest is returned.
+    change places. If there are several sets of chains that are alike, the largest is returned. There are none if no two
+    chains are alike, and also for units other than `Units`, with overlapped blocks, or where chains share a queue.
     """
     if not isinstance(units, Units) or units.problem.walks.queues or any(len(slot) > 1 for slot in units.slots):
         return NOTHING

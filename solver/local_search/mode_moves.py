@@ -43,7 +43,7 @@ def change_mode(shop: Shop, modes: Modes, rows: Rows, path: Array, critical: int
 
     A weight pass is fused with its backward, a block dissolved, a forward or backward joined to a block, a backward
     fused or split. `modes.log` has the edits; it stays empty if the drawn operation allows no change. `critical` is the
-    length of `path`; partners are at most about `reach` places away.
+    length of `path`; partners are less than twice `reach` places away.
     """
     node = np.random.randint(shop.ticks.shape[0])
     if critical > 0 and np.random.random() < _CRITICAL:
@@ -71,7 +71,7 @@ def change_mode(shop: Shop, modes: Modes, rows: Rows, path: Array, critical: int
 def _dissolve(shop: Shop, modes: Modes, rows: Rows, d: int, b: int, reach: int) -> None:
     """Separate the block of backward `b`; then mostly join one of its passes to another partner, or move one away.
 
-    All on device `d`; partners and new places are at most about `reach` places away.
+    All on device `d`. Partners are less than twice `reach` places away, new places at most `reach`.
     """
     forward_first = np.random.randint(2)
     f = modes.mate[b]
@@ -93,8 +93,9 @@ def _dissolve(shop: Shop, modes: Modes, rows: Rows, d: int, b: int, reach: int) 
 def _pair(shop: Shop, modes: Modes, rows: Rows, d: int, node: int, but: int, reach: int) -> None:
     """Join a forward or backward, `node`, to a nearby unpaired partner other than `but`, if their block saves time.
 
-    The first partner found counts, from a random distance up to `reach` on, before or after it in the order of device
-    `d`; nothing is done if there is none. `but` is -1 if any may be the partner.
+    The next `reach` places are searched from a random distance of 1 to `reach` on, either before or after it in the
+    order of device `d`, and the first partner found counts; nothing is done if there is none. `but` is -1 if any may be
+    it.
     """
     step = 1 if np.random.random() < 0.5 else -1
     k = rows.place[node]
@@ -116,7 +117,8 @@ def _pair(shop: Shop, modes: Modes, rows: Rows, d: int, node: int, but: int, rea
 def _bring_together(shop: Shop, modes: Modes, rows: Rows, d: int, f: int, b: int) -> None:
     """Move forward `f` next to backward `b`, or `b` next to `f`, in the order of device `d`, and make them a block.
 
-    A split backward is fused first. No block is made if the move stops earlier or meets another backward of its stage.
+    A split backward is fused first. If the move meets another pass of the same line, that one moves on in its place,
+    and the block is made with it. No block is made if the move stops earlier, or if a backward met so is split.
     """
     if not modes.of[b, FUSED]:
         fuse(shop, modes, rows, b)

@@ -37,10 +37,11 @@ NOTHING, EXCHANGE = -1, -2
 def critical_path(
     shop: Shop, modes: Modes | None, rows: Rows, start: Array, device: int, path: Array, gaps: Array
 ) -> tuple[int, int]:
-    """Trace a critical path back from the last unit of `device`, at random where there are several, and sort its units.
+    """Trace a critical path back from the last unit of `device`, at random where there are several; divide its units.
 
-    Units that start when the unit before on their device ends go into `path`; those that wait for another device, while
-    their own idles, go into `gaps`. Both get the last unit first. Returns the numbers of both. `start` is by unit, in
+    Units to which the path leads from the unit before on their device go into `path`. The others wait for another
+    device, or for the same one and the other device at once, and go into `gaps`; the first unit of a device goes into
+    neither. Both get the last unit first. Returns the numbers of units in `path` and in `gaps`. `start` is by unit, in
     ticks.
     """
     order, place = rows.order, rows.place

@@ -83,7 +83,8 @@ def passes_of(timeline: Timeline) -> Start:
 class OrderSearch:
     """Rounds of annealing runs, one per worker: a third of them from the timelines of a pool, the others from the best.
 
-    `start_of` returns the units of a timeline; None if its orders do not determine its memory.
+    `start_of` returns the units of a timeline and the opening of each of their devices; None if its orders do not
+    determine its memory.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 """Simulation of one move, compiled: the order around it is simulated again, then only units whose start changes.
 
 The topological `sequence` has units of rank `first` to `last` where the move made a difference: everything it placed is
-there, so that the others keep their ranks. Starts are propagated from there to their successors, and *tails*, the
-longest path from a unit's end to the latest end, backwards once the move is accepted: until then they give for every
-later unit a lower bound on the longest device.
+there, so that the others keep their ranks. Starts are propagated from there to their successors. *Tails*, the longest
+path from a unit's end to the end of a device less the opening of that device, are propagated backwards once the move is
+accepted: until then they give for every later unit a lower bound on the longest device.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def simulate_move(
 ) -> int:
     """Compute the starts after a move in `times.new_start`, in ticks; return `CYCLE`, `TOO_LONG` or `SIMULATED`.
 
-    It stops as too long once a path is longer than `most` ticks. `opening` has by device the tick before which it does
-    not start.
+    It stops as too long once some device is known to take more than `most` ticks from its opening. `opening` has by
+    device the tick before which it does not start.
     """
     units = gather(times, rows.place, move)
     if not simulate_from(shop, modes, rows, times, opening, times.changed, move.first, move.last, 0, units):
@@ -58,7 +58,7 @@ def pass_on(shop: Shop, modes: Modes | None, rows: Rows, times: Times, opening: 
     sequence.
 
     A unit is computed only if one of its predecessors has changed. `opening` has by device the tick before which it
-    does not start. Returns `TOO_LONG` once a path is longer than `most` ticks, else `SIMULATED`.
+    does not start. Returns `TOO_LONG` once a device is known to take more than `most` ticks, else `SIMULATED`.
     """
     d, low, high, last = move.d, move.low, move.high, move.last
     place, start, new_start, fresh, changed = rows.place, times.start, times.new_start, times.fresh, times.changed
@@ -143,7 +143,7 @@ def mark(
     step: int,
     reach: int,
 ) -> int:
-    """Mark a unit's neighbour `near` and the units of its arcs on one side that rank between `low` and `high`.
+    """Mark a unit's neighbour `near` and the units of its arcs on one side of rank above `low` and below `high`.
 
     Marked units are computed again. Returns the last rank marked in the direction of `step` (1 or -1), or `reach` if
     that lies further. `near` is -1 for none; the arcs of unit n lead to `units[at[n]:at[n + 1]]`. A rank is a place in
@@ -265,7 +265,7 @@ def settle_tails(
     """Compute the tails of units of rank `last` down to `first`, and of earlier units whose tail changes thereby.
 
     Units at places `low` to `high` of device `d` have other neighbours, so those before them are computed in any case.
-    A tail is the longest path in ticks from a unit's end to that of a device.
+    A tail is the longest path in ticks from a unit's end to that of a device, less the opening of that device.
     """
     place, tail, sequence, marked = rows.place, times.tail, times.sequence, times.marked
     times.clock[STAMP] += 1

@@ -23,14 +23,18 @@ NONE = -1
 
 
 def modes_matter(problem: Problem) -> bool:
-    """True if a mode can save time: a full backward shorter than B and W, or a block than its two passes."""
+    """True if a mode can gain: some full backward over B directly followed by W, or some block over its two passes.
+
+    Where backwards may be split, a full one gains on a stage unless `fused_is_dominated` is true of it; a block gains
+    if it is shorter than its two passes in turn.
+    """
     view = problem.pipeline
     fused = view.splits and not all(fused_is_dominated(problem, stage) for stage in view.stages)
     return fused or any(view.saved_by_block(*pair) > 0 for pair in view.pairs_on_devices())
 
 
 def dominated_split(problem: Problem, schedule: Schedule) -> Schedule:
-    """Return the schedule with each full backward replaced by B directly followed by W where that is never worse."""
+    """Return the schedule with each full backward outside of blocks replaced by B, W where that is never worse."""
     if not problem.pipeline.splits or not schedule.fused:
         return schedule
     split = [fused_is_dominated(problem, stage) for stage in range(problem.placement.stages)]
@@ -64,8 +68,8 @@ class Operations:
     """Operations of a schedule, by number, and how the schedule joins them.
 
     By number: the `device`, the `line` (a role on a stage or its queue, whose operations keep the order of
-    micro-batches), and `needs`, the (operation, lag in ticks) pairs that must have ended before. `ticks`, `takes` and
-    `gives` are the duration of an operation by itself and its memory at start and end; `whole_ticks`, `whole_takes` and
+    micro-batches), and `needs`, the (operation, lag in ticks) pairs of its predecessors. `ticks`, `takes` and `gives`
+    are the duration of an operation by itself and its memory at start and end; `whole_ticks`, `whole_takes` and
     `whole_gives` are those of a B joined to its W.
 
     `orders` has the operations of each device that are not joined to a B. `weight[n]` is the W of a B, and `mate[n]`
