@@ -92,8 +92,9 @@ _CURRENT: ContextVar[_Scope | None] = ContextVar("deadline", default=None)
 def within(deadline: Deadline, work: Callable[[], Result]) -> Result | None:
     """Run work under a deadline; returns its result, or None if one of its loops asked after the deadline.
 
-    If such calls are nested, the sooner deadline counts. The work runs in the caller's thread. A thread that it starts
-    is under the deadline only if it runs in a copy of the context (`contextvars.copy_context`).
+    If such calls are nested, the sooner deadline counts; where that of an outer call is over too, `TimeLimitReached`
+    passes on to it. The work runs in the caller's thread. A thread that it starts is under the deadline only if it runs
+    in a copy of the context (`contextvars.copy_context`).
     """
     token = _CURRENT.set(_Scope(deadline, _CURRENT.get()))
     try:

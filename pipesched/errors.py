@@ -30,7 +30,7 @@ class DoesNotApply(PipeschedError):
 
 
 class Deadlock(PipeschedError):
-    """An order that can never run to its end; `cycle` is the cycle of waits."""
+    """An order that can never run to its end; each entry of `cycle` waits for the next, the last for the first."""
 
     def __init__(self, cycle: Sequence[str]) -> None:
         self.cycle: tuple[str, ...] = tuple(cycle)

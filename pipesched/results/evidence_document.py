@@ -56,7 +56,7 @@ def evidence_from(document: object) -> Evidence:
 
 
 def _known(document: object) -> Evidence:
-    """Read evidence of a known form; `BadInput` names the first key that is wrong."""
+    """Read evidence; `BadInput` names the first wrong key of a known form, other forms become `UnknownForm`."""
     form = document.get("form") if isinstance(document, dict) else None
     if not isinstance(document, dict) or not isinstance(form, str):
         raise BadInput(f"form: found {str(form)[:40]}; allowed: the name of a form of evidence, such as device")

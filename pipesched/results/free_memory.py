@@ -69,16 +69,19 @@ def free_from(document: Mapping[str, object]) -> MostFree:
 
 
 def left_by(timeline: Timeline) -> MemorySteps:
-    """Return the free memory that a schedule leaves, the least over the devices with a capacity, in steps of the
-    problem's resolution."""
+    """Return the free memory that a schedule leaves, the least over the devices with a capacity, in steps.
+
+    At least one device must have a capacity.
+    """
     rooms, peaks = timeline.problem.room, measure(timeline).peak_quanta
     return min(room - peak for room, peak in zip(rooms, peaks, strict=True) if room is not None)
 
 
 def free_memory(plan: PlanProblem, choice: Choice, partition: Partition, timeline: Timeline) -> Fraction:
-    """Return the free memory that a schedule leaves, the least over the devices, in the file's unit.
+    """Return the free memory that a schedule leaves, the least over the devices with a capacity, in the file's unit.
 
-    If the objective is free memory per layer, that of each device is divided by its layers with keys and values.
+    If the objective is free memory per layer, that of each device is divided by its layers with keys and values, and
+    devices without any are left out. At least one device must remain.
     """
     problem = timeline.problem
     peaks = measure(timeline).peak_quanta

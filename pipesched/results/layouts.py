@@ -127,7 +127,10 @@ class Layouts(Tabular):
 
     @property
     def by_microbatch_size(self) -> dict[int, float]:
-        """Return, by micro-batch size, the share by which its best step is longer than the best of all."""
+        """Return, by micro-batch size, the share by which its best step is longer than the best of all.
+
+        Sizes without a plan are left out.
+        """
         best: dict[int, float] = {}
         for row in self.rows:
             if row.step is not None:

@@ -48,7 +48,8 @@ def changes_elsewhere(timeline: Timeline, reservoir: ReservoirId) -> Iterator[Re
 def steps_elsewhere(timeline: Timeline, reservoir: ReservoirId) -> list[tuple[Ticks, MemorySteps]]:
     """Return the memory of a reservoir that passes of other devices have in use, as a step function over time.
 
-    Its entries are (tick, level from that tick on), the level in steps of the resolution; the first is (0, 0).
+    Its entries are (tick, level from that tick on), the level in steps of the resolution, in order of time, with one
+    for each tick; the first is at tick 0.
     """
     at = Counter({0: 0})
     for one in changes_elsewhere(timeline, reservoir):

@@ -71,11 +71,17 @@ class Metrics:
         return self.span_ticks if objective.by_device else self.makespan_ticks
 
     def idle(self, objective: Objective) -> float | None:
-        """Return the idle time, mean over the devices: 1 - mean work / objective value; None without a period."""
+        """Return the idle time, mean over the devices: 1 - mean work / value; None for a period if it has none.
+
+        For a period the work is that of one micro-batch, the mean over all.
+        """
         return self._idle(sum(self.work_ticks), len(self.work_ticks), objective)
 
     def bubble(self, objective: Objective) -> float | None:
-        """Return the papers' bubble rate: 1 - busiest device's work / objective value; None without a period."""
+        """Return the papers' bubble rate: 1 - busiest device's work / value; None for a period if it has none.
+
+        For a period the work is that of one micro-batch, the mean over all.
+        """
         return self._idle(max(self.work_ticks), 1, objective)
 
     @property
@@ -218,7 +224,8 @@ def given_up(timeline: Timeline) -> Whole:
 def memory_steps(timeline: Timeline, reservoir: ReservoirId) -> list[tuple[Ticks, MemorySteps]]:
     """Return the level of a memory over time, as a list of (tick, level from that tick on); the first entry is (0, 0).
 
-    `reservoir` is the number of the memory in the task network: devices first, then hosts. The level is in steps.
+    `reservoir` is the number of the memory in the task network: devices first, then hosts. The level is in steps. A
+    tick at which the level changes several times has an entry for each change, so that the largest level is the peak.
     """
     ticks, levels = _memory(timeline, reservoir)
     changed = np.flatnonzero(np.diff(levels, prepend=1))

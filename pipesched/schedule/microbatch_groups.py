@@ -19,7 +19,8 @@ def is_taken(microbatches: int, devices: int, group: int) -> bool:
 def group_sizes(microbatches: int, devices: int) -> list[int]:
     """Return, for each possible number of groups, the smallest size that Megatron accepts.
 
-    The smallest one needs the least memory and starts backwards first. `devices` is the number of pipeline devices.
+    They are in ascending order: the first needs the least memory and starts backwards first. A number of groups that
+    Megatron never accepts has no entry. `devices` is the number of pipeline devices.
     """
     found = []
     for number in range(microbatches // devices, 0, -1):

@@ -19,9 +19,10 @@ from pipesched.schedule.timeline import Timeline
 def completed(problem: Problem, schedule: Schedule) -> Schedule:
     """Return the schedule with the passes for parameters added where runtimes have them.
 
-    A stage's reduction is directly after its last backward (or, of each micro-batch, after that one's), and its
-    optimizer step at the end of the device's order, after passes that serve all stages; so reductions begin as early as
-    possible, and no step delays a pass. Passes that are already in the schedule stay. Parameters are gathered as memory
+    Passes on the device's first stream, such as an optimizer step, and those that follow a pass of all stages are at
+    the end of the device's order, so that none delays a pass of a micro-batch. All others, such as a reduction on a
+    stream of its own, are directly after the stage's last backward (or, of each micro-batch, after that one's), so that
+    they begin as early as possible. Passes that are already in the schedule stay. Parameters are gathered as memory
     admits, with the waits that this needs.
     """
     if not problem.network.has_collectives:

@@ -106,8 +106,11 @@ class Schedule:
 
 
 def schedule_of(orders: Iterable[Iterable[Pass]], name: str = "") -> Schedule:
-    """Return a schedule without overlapped pairs from the passes of each device in order; `BadInput` for anything
-    else."""
+    """Return a schedule without overlapped pairs, from the passes of each device in order.
+
+    `BadInput` if `orders` or one of them is no iterable, or the first entry of one is no `Pass`; others are not
+    checked.
+    """
     refuse_other("schedule_of", orders, Iterable, _PASSES_OF_DEVICES)
     rows = []
     for order in asking(orders):
@@ -123,7 +126,7 @@ def slot_text(slot: Slot, problem: Problem | None = None) -> str:
 
 
 def parse_slot(text: str, problem: Problem | None = None) -> Slot:
-    """Return the slot of a text written by `slot_text`; raises `BadInput`."""
+    """Return the slot of a text written by `slot_text`; `BadInput` for any other text."""
     passes = tuple(parse_pass(one) if problem is None else pass_from(problem, one) for one in text.split("&"))
     if len(passes) == 1:
         return (passes[0],)

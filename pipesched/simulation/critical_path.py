@@ -12,7 +12,7 @@ def critical_path(timeline: Timeline) -> list[tuple[Task, ...]]:
     """Return the tasks of the critical path, first to last; the two passes of an overlapped block are one entry.
 
     It ends with the last task of all; for the objective span, with the last task of the device with the longest span.
-    It begins with a task that starts later than the end of all that it waits for, such as one at time 0.
+    It begins with a task at time 0, or one that starts later than all that it waits for has ended and arrived.
     """
     graph = Graph(timeline.problem, timeline.schedule)
     tasks, ticks = graph.tasks, graph.ticks

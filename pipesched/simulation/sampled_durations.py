@@ -23,7 +23,10 @@ TicksOf = Callable[[tuple[Task, ...], int], Floats | float]
 
 @dataclass(frozen=True)
 class Reach:
-    """The start of each device's first pass and the end of its last, in ticks: arrays of shape (devices, samples)."""
+    """The start of each device's first task and the end of its last, in ticks: arrays of shape (devices, samples).
+
+    Both are 0 for a device without tasks.
+    """
 
     first: Floats
     last: Floats

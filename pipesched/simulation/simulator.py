@@ -20,8 +20,8 @@ def simulate(problem: Problem, schedule: Schedule, not_before: Sequence[Ticks] |
     """Return the timeline of an order with every task as early as possible.
 
     `not_before[d]` keeps device d idle until that tick. Raises `Deadlock`, which names the cycle of waits, if the order
-    can never run to its end, and `BadInput` if a pass is missing or appears twice. Takes time linear in the number of
-    passes.
+    can never run to its end, and `BadInput` if a pass is missing or appears twice, or an order of tasks is not of the
+    tasks that run. Takes time linear in the number of passes.
     """
     refuse_other("simulate", problem, Problem, A_PROBLEM)
     refuse_other("simulate: schedule", schedule, Schedule, "a Schedule, as schedule_of(orders) returns it")
@@ -32,7 +32,8 @@ def simulate_late(problem: Problem, schedule: Schedule, graph: Graph | None = No
     """Return the timeline in which every task is as early as possible, except that devices begin as late as delays no
     end.
 
-    `graph` is the precedence graph of the order, if known. Raises `Deadlock` if the order can never run to its end.
+    `graph` is the precedence graph of the order, if known. Raises `Deadlock` if the order can never run to its end, and
+    `BadInput` if a pass is missing or appears twice.
     """
     graph = graph or Graph(problem, schedule)
     return _timeline(problem, graph, latest_openings(graph))

@@ -103,9 +103,9 @@ class Explanation:
     def ranked(self) -> tuple[Effect, ...]:
         """The effects, the largest gain first.
 
-        They are compared by the proved decrease, then by the decrease of the best value found, then by the largest
-        possible decrease. Inconclusive effects, and those that leave no schedule, are last. Equal effects keep their
-        order.
+        They are compared by the proved decrease (if the value surely rises, by the least rise), then by the decrease of
+        the best value found, then by the largest possible decrease. Inconclusive effects, and those that leave no
+        schedule, are last. Equal effects keep their order.
         """
         return tuple(sorted(self.effects, key=self._rank, reverse=True))
 
@@ -117,8 +117,11 @@ class Explanation:
         return True, max(gain[0], min(gain[1], Fraction(0))), before - after, gain[1]
 
     def is_conclusive(self, effect: Effect) -> bool:
-        """Return True if an effect is certain, or bound or value show more than an equally short search of the
-        unchanged problem. False if no schedule is known before or after the change."""
+        """Return True if an effect is certain, its bound less than that of an equally short search, or its value worse.
+
+        The search is `again`, of the unchanged problem, or `known` if there was none; the value is worse if it is
+        larger than the best known of the unchanged problem. False if no schedule is known before or after the change.
+        """
         gain, before, after = self.gain(effect), self.unchanged, effect.outcome
         if gain is None or before.value is None or after.value is None:
             return False

@@ -12,9 +12,9 @@ INCONCLUSIVE = "inconclusive"
 
 
 def advice(it: Explanation) -> list[str]:
-    """Return the recommended change, and the next one, as one sentence in a list.
+    """Return the recommended change, and the next one, as one text in a list.
 
-    If none is known to help, the sentence says so; the list is empty if no change was tried.
+    If none is known to help, the text says so; the list is empty if no change was tried.
     """
     gains: list[tuple[str, bool]] = []
     for what, effect in grouped(it):
@@ -74,7 +74,8 @@ def _listed(devices: Sequence[DeviceId]) -> str:
 def gain_text(it: Explanation, effect: Effect) -> str:
     """Return the proved gain of a change in per cent of the best value: `1.20 %`, `at most 1.20 %` or `0.50 to 1.20 %`.
 
-    It is `INCONCLUSIVE` if an equally short search without the change shows as little, empty if nothing is proved.
+    It is `INCONCLUSIVE` if the effect is (`Explanation.is_conclusive`), and empty if no schedule is known before or
+    after the change.
     """
     gain, value = it.gain(effect), it.unchanged.value
     if gain is None or not value:
