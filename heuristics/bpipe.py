@@ -32,8 +32,8 @@ def bpipe(problem: Problem) -> Schedule:
     """Return 1F1B with evictions and loads, such that no device has more activations than `most_activations`.
 
     A device evicts an activation to its partner before a forward that would exceed that number, and loads it back
-    before its backward. Raises `DoesNotApply` where 1F1B never exceeds the number, or the file does not allow such
-    moves.
+    before its backward. Raises `DoesNotApply` unless there is one stage per device, 1F1B exceeds the number somewhere,
+    and the file allows such moves.
     """
     chain, most = one_stage_a_device(problem), most_activations(problem.devices)
     if min(problem.devices, problem.microbatches) <= most:

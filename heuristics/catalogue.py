@@ -48,10 +48,11 @@ class Parameter(NamedTuple):
 class Priorities(NamedTuple):
     """Places of a schedule in the orders in which solves and plans try published schedules, found by experiment.
 
-    Places count from 0; None for a schedule that is tried after those with a place. `promising` is the place in a
-    solve. `long_problems` is the place in a solve of a very long problem, which begins with schedules that are quickly
-    made and have little idle time; with `high_memory`, such a schedule has up to two activations for each device.
-    `plan` is the place in the search of a plan, for schedules whose best partition is soon proved.
+    Places count from 0; None for a schedule that is tried after those with a place. `promising` schedules are tried
+    first in a solve. `long_problems` is the place in a solve of a very long problem, which begins with schedules that
+    are quickly made and have little idle time; `high_memory`: such a schedule keeps up to 2p activations on a device (p
+    devices), so it is tried after the others where memory is scarce. `plan` is the place in the search of a plan, for
+    schedules whose best partition is soon proved.
     """
 
     promising: bool = False
@@ -79,12 +80,13 @@ class Heuristic:
 
     `order` gives the order of every device, or raises `DoesNotApply` with a one-line reason; gathers, reductions and
     optimizer steps are added to it. `needs`, `bubble` and `peak` describe its requirements, idle time and activations
-    per device. `closed_form` evaluates the formulas `bubble` and `peak` on a problem that meets their assumptions, and
-    gives None on any other. `same_for_all_costs`: problems that differ only in times and memory get the same order.
-    `parameter`: the meaning of NUMBER in NAME:NUMBER, if it has one. `searched`: the order is found by a search, which
-    takes seconds where a problem is large. `improves`: the name of the published schedule whose passes it reorders.
-    `ceiling`: where the order depends on times, the most activations of the largest chunk on a device, as a function of
-    devices and chunks per device. `reference` is where it was published.
+    per device. `closed_form` evaluates the formulas `bubble` and `peak` on a problem to which the schedule applies, and
+    returns None where their assumptions do not hold; on any other problem it may raise `DoesNotApply`.
+    `same_for_all_costs`: problems that differ only in times and memory get the same order. `parameter`: the meaning of
+    NUMBER in NAME:NUMBER, if it has one. `searched`: the order is found by a search, which takes seconds where a
+    problem is large. `improves`: the name of the published schedule whose passes it reorders. `ceiling`: where the
+    order depends on times, the most activations of the largest chunk on a device, as a function of devices and chunks
+    per device. `reference` is where it was published.
     """
 
     name: str
@@ -136,7 +138,8 @@ HEURISTICS: Registry[Heuristic] = Registry("heuristics", "schedule", _OTHER_NAME
 def schedule_named(name: str) -> Heuristic:
     """Return the published schedule of this name, with its parameter if one is given (`interleaved-1f1b:8`).
 
-    Raises `BadInput` for an unknown name, or a parameter that the schedule does not have.
+    Raises `BadInput` for an unknown name, and for a parameter that the schedule does not have or that is no whole
+    number from 1 on.
     """
     base, colon, number = name.partition(":")
     found = HEURISTICS[base]

@@ -16,9 +16,9 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 def generalised_interleaved(problem: Problem, group: int | None = None) -> Schedule:
     """Return the order with groups of g: device d warms up with p-1-d + (v-1)g forwards, then alternates F, B and W.
 
-    `group` is g, by default `default_group`. Any g from p/2 (half the memory of interleaved 1F1B) to p (the shorter
-    warm-up) runs free of deadlock. A last group of fewer than g keeps the order that it has in a full one. Raises
-    `DoesNotApply` for any other g.
+    Where backwards do not split it alternates F and BW. `group` is g, by default `default_group`. Any g from p/2 (half
+    the memory of interleaved 1F1B) to p (the shorter warm-up) runs free of deadlock. A last group of fewer than g keeps
+    the order that it has in a full one. Raises `DoesNotApply` for any other g, and unless stage s is on device s mod p.
     """
     round_robin(problem)
     p, m = problem.devices, problem.microbatches

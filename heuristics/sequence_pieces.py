@@ -27,8 +27,9 @@ def slimpipe(problem: Problem) -> Schedule:
     """Return 1F1B of slices: all c slices of a sequence run through the v chunks of a device, and back in reverse.
 
     The i-th of p devices (from 0) runs vc-1 forwards first, and 2(p-1-i) more, so that it keeps little more than one
-    sequence; with one chunk p-1-i more, as Seq1F1B. The number of slices must be a multiple of the devices, else
-    `DoesNotApply`: the slices of a chunk fill the round trip.
+    sequence; with one chunk p-1-i more, as Seq1F1B. Raises `DoesNotApply` unless micro-batches are cut into pieces,
+    stage s is on device s mod p, and the number of slices is a multiple of the devices, so that the slices of a chunk
+    fill the round trip.
     """
     count, chunks = problem.chain_arcs.pieces, _round_robin(problem)
     if count % problem.devices:

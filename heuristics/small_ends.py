@@ -22,7 +22,10 @@ def _with_small_ends(problem: Problem, base: Callable[[Problem], Schedule], name
 
 
 def one_f_one_b_small_ends(problem: Problem) -> Schedule:
-    """Return 1F1B with the smallest micro-batches first and last; `DoesNotApply` if equal or in a given order."""
+    """Return 1F1B with the smallest micro-batches first and last.
+
+    Raises `DoesNotApply` unless they are unequal and in any order, and there is one stage per device.
+    """
     one_stage_a_device(problem)
     return _with_small_ends(problem, one_f_one_b, "1f1b-small-ends")
 
@@ -30,7 +33,7 @@ def one_f_one_b_small_ends(problem: Problem) -> Schedule:
 def interleaved_1f1b_small_ends(problem: Problem) -> Schedule:
     """Return interleaved 1F1B with the smallest micro-batches first and last.
 
-    Raises `DoesNotApply` unless they are unequal and in any order.
+    Raises `DoesNotApply` unless they are unequal and in any order, and stage s is on device s mod p.
     """
     round_robin(problem)
     return _with_small_ends(problem, interleaved_1f1b, "interleaved-small-ends")

@@ -33,7 +33,8 @@ TURNS = 8  # times the order is disturbed
 def cost_aware(problem: Problem, published: Callable[[Problem], Schedule], name: str) -> Schedule:
     """Return the order of `published(problem)` improved for the real times, or unchanged, under the given name.
 
-    Better means less makespan, or less span if the objective counts each device from its first pass.
+    Better means less makespan, or less span if the objective is a span or a period. Raises `DoesNotApply` where
+    `published` does.
     """
     start = published(problem)
     search = _Search(problem, Schedule(start.orders, name))
@@ -126,7 +127,8 @@ class _Search:
     def turned(self, starts: Sequence[float], random: Random) -> list[float]:
         """Return starts with those of one kind's passes, on some micro-batches and legs, shifted at random.
 
-        Starts are in ticks by pass number.
+        Starts are in ticks by pass number. All of these passes are shifted by the same time; micro-batches are
+        consecutive.
         """
         m, p = self.problem.microbatches, self.problem.devices
         first = random.randrange(m)

@@ -37,7 +37,7 @@ class Choices(NamedTuple):
 def zero_bubble_capped(problem: Problem, name: str, per_stage: int | None) -> Schedule:
     """Return the best of eight variants with room for `per_stage` x p activations (None: the file's capacity).
 
-    Raises `DoesNotApply` unless backwards split and there is one stage per device.
+    Raises `DoesNotApply` unless backwards split, there is one stage per device, and memory has room for every pass.
     """
     split_backward(problem)
     chain = one_stage_a_device(problem)

@@ -22,7 +22,7 @@ class GrowingOrders:
         self.ends: dict[Pass, int] = {}
 
     def put(self, device: int, p: Pass, arrival: Ticks, ticks: Ticks) -> None:
-        """Append a pass of `ticks` to a device's order; it starts at tick `arrival` or when the device is free."""
+        """Append a pass of `ticks` to a device's order; it starts at `arrival`, or later once the device is free."""
         ask()
         start = max(self.free_at[device], arrival)
         if self.orders[device]:

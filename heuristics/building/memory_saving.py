@@ -30,9 +30,10 @@ def uniform_recompute(problem: Problem, schedule: Schedule) -> Schedule:
 
 
 def full_offload(problem: Problem, schedule: Schedule) -> Schedule:
-    """Return the order with every activation copied out right after forward, and back one pass before backward.
+    """Return the order with activations copied out right after their forward, and back one pass before their backward.
 
-    Raises `DoesNotApply` unless every activation may be offloaded.
+    These are the activations whose copies fit between the two passes, and all that their stage may not keep. Raises
+    `DoesNotApply` unless every activation may be offloaded.
     """
     return _offload(problem, schedule, lambda _: True)
 
@@ -40,8 +41,9 @@ def full_offload(problem: Problem, schedule: Schedule) -> Schedule:
 def half_offload(problem: Problem, schedule: Schedule) -> Schedule:
     """Return the order with half of the activations offloaded: each device's first half of chunks.
 
-    These live longest. On a device with one chunk, those of every other micro-batch. Raises `DoesNotApply` unless every
-    activation may be offloaded.
+    These live longest. With one chunk per device it is every other micro-batch, with an odd number of chunks the
+    smaller part. Of these activations, those whose copies fit between their passes are offloaded; in addition all
+    activations that their stage may not keep. Raises `DoesNotApply` unless every activation may be offloaded.
     """
     place = {s: n for stages in problem.placement.stages_of for n, s in enumerate(stages)}
     chunks = problem.placement.stages // problem.devices
@@ -51,7 +53,7 @@ def half_offload(problem: Problem, schedule: Schedule) -> Schedule:
 
 
 def _offload(problem: Problem, schedule: Schedule, chosen: Chosen) -> Schedule:
-    """Return the order with chosen activations (by F) offloaded, if copies fit between forward and backward.
+    """Return the order with those activations offloaded whose F is `chosen`, if copies fit between F and backward.
 
     The time between is that in the order without copies. An activation that its stage may not keep is offloaded in any
     case. Raises `DoesNotApply` unless every activation may be offloaded.

@@ -81,7 +81,7 @@ class EqualCosts(NamedTuple):
 def equal_costs(problem: Problem) -> EqualCosts | None:
     """Return the durations of passes if stages and micro-batches are equal and transfers take no time, else None.
 
-    Closed forms assume this.
+    Closed forms assume this. On one device transfers do not count.
     """
     if problem.walks.scale:
         return None

@@ -40,10 +40,11 @@ def interleaved(
 ) -> Schedule:
     """Return the schedule with the tasks of each pair (a forward and a backward in one slot) interleaved.
 
-    Unchanged if passes are single tasks or run as blocks. A full backward of a pair is split. Slots run one after the
-    other on every stream. `pairs_end_together` lets computation wait at a pair's end for the forward's communication
-    too. Copies to the host and back are slots of their own, on their own streams: tasks that take memory then wait for
-    memory freed by earlier slots, limited or not, and a pair for the activation of its backward.
+    Unchanged if passes are single tasks and no activation is copied back, or if some passes may run as blocks. A full
+    backward of a pair is split where backwards may be split. Slots run one after the other on every stream.
+    `pairs_end_together` lets computation wait at a pair's end for the forward's communication too. Copies to the host
+    and back are slots of their own, on their own streams: tasks that take memory then wait for memory freed by earlier
+    slots, limited or not, and a pair for the activation of its backward.
     """
     copied = {p for p in schedule.pass_set if p.kind is RELOAD}
     if (_one_task_each(problem) and not copied) or problem.network.blocks:
