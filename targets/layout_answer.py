@@ -37,9 +37,10 @@ _PARAMS = AnswerParams()
 
 @dataclass(frozen=True)
 class LayoutAnswer:
-    """The answer to `layouts`: `text` is the recommended layout's plan file, `plan` its plan (None if no layout fits).
+    """The answer to `layouts`: the layouts as rows, the race they come from, and the recommended one's plan.
 
-    `capacity` is the memory of one of its devices, in GiB.
+    `text` is the recommended layout's plan file, `plan` the result of searching its plan, and `capacity` the least
+    memory of one of its devices, in GiB. If no layout fits, `text` is empty and the other two are None.
     """
 
     layouts: Layouts
@@ -57,8 +58,9 @@ def answered(
 
     `config` is the model, `wanted` its training settings, `gpus` the number of devices, `given` the sizes of
     parallelism that are not searched, `source` the configuration's name for messages, `target` the runtime of `--for`
-    (None: any). `seen` is called with each first plan, `report` at every step, and `planning` once, between the two
-    searches; setting `stop` ends them.
+    (None: any). `seen` is called with (layouts looked at, all layouts, best step in ms or None) after each layout with
+    a plan problem, `report` at every step of a search, and `planning` once, between the two searches, unless no layout
+    fits. Setting `stop` ends the searches. `BadInput` if no layout has a plan problem.
     """
     time = TimeShares(limits)
     race = best_layouts(

@@ -51,10 +51,10 @@ _GOLDEN = (5**0.5 - 1) / 2
 
 @dataclass(frozen=True)
 class Batch:
-    """The batch of a training step: `microbatches` of all replicas together, or `sequences` to divide into
-    micro-batches.
+    """The batch of a training step: exactly one of `microbatches` and `sequences` is given.
 
-    `sizes` are the numbers of sequences of a micro-batch to choose from; if `sequences` is None there is one.
+    `microbatches` is the number of micro-batches of all replicas together; `sequences` are divided into micro-batches.
+    `sizes` are the numbers of sequences of a micro-batch to choose from, only one with `microbatches`.
     """
 
     microbatches: int | None = None
@@ -72,8 +72,10 @@ class Batch:
             )
 
     def options(self) -> list[tuple[int, int]]:
-        """Return (micro-batches of a step, sequences of each) for each size; `BadInput` if no size divides the
-        batch."""
+        """Return (micro-batches of all replicas together in a step, sequences of each) for each possible size.
+
+        Sizes that do not divide `sequences` are left out; `BadInput` if none divides it.
+        """
         if self.microbatches is not None:
             return [(self.microbatches, self.sizes[0])]
         assert self.sequences is not None
@@ -94,10 +96,11 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class LayoutRace:
-    """All layouts after the search, best step first (`rows`).
+    """All layouts of a model, with what was found for each.
 
-    `spread` has the settings and the unrestricted plan problem of each layout; `refused` has the reasons why other
-    layouts were not examined.
+    `rows` has the layouts that have a plan problem, after the search the best step first. `spread` has for each of them
+    its settings and its plan problem before restriction to a runtime. `refused` has the reason why any other layout has
+    no row.
     """
 
     rows: list[RaceEntry[Layout]]
@@ -108,9 +111,9 @@ class LayoutRace:
     def least(self) -> Fraction:
         """The lower bound, in ms, on the best training step of all layouts.
 
-        It is 0 if some were never examined, or if none has a plan or may still get one. Layouts dropped without a
-        plan, as they fit no memory or their bound is no less than the best step, do not lower it; one whose search
-        failed does.
+        It is 0 if some layout was not looked at for want of time, or if no layout counts. A layout counts if it has a
+        plan, if its search failed, or if it may have a plan that the time did not suffice to find. It does not count if
+        it was dropped without a plan because it fits no memory, or because its bound is no less than the best step.
         """
         if NO_TIME in self.refused.values():
             return Fraction(0)
@@ -123,11 +126,12 @@ def best_layouts(
     config: ModelConfig, wanted: Wanted, gpus: int, batch: Batch, given: Mapping[str, int | None], source: str,
     target: str | None, limits: Limits, seen: Seen, report: Report, stop: Event,
 ) -> LayoutRace:  # fmt: skip
-    """Return all layouts on these devices: each with a first plan, made at once, and the best of these searched.
+    """Return all layouts on these devices; those with the best first plans are searched further.
 
-    `given` are sizes that are not searched, `target` is the runtime of `--for`. `seen` is called with each first plan,
-    `report` at every step of the searches. `BadInput` if no layout remains. `gpus` is the number of devices, `source`
-    the name of the configuration, for messages.
+    `given` are the sizes of parallelism that are not searched, `target` is the runtime of `--for` (None: any), `gpus`
+    the number of devices, `source` the name of the configuration, for messages. `seen` is called with (layouts looked
+    at, all layouts, best step in ms or None) after each layout with a plan problem, `report` at every step of the
+    searches. `BadInput` if no layout has a plan problem.
     """
     time = TimeShares(limits)
     found = first_plans(config, wanted, gpus, batch, given, source, target, time, seen, stop)
@@ -138,11 +142,13 @@ def first_plans(
     config: ModelConfig, wanted: Wanted, gpus: int, batch: Batch, given: Mapping[str, int | None], source: str,
     target: str | None, time: TimeShares, seen: Seen, stop: Event,
 ) -> LayoutRace:  # fmt: skip
-    """Return all layouts with first plans, unordered, none of them searched.
+    """Return all layouts, unordered, with the first plans made at once; none is searched.
 
     `gpus` is the number of devices, `given` are the sizes of parallelism that are not searched, `source` is the
-    configuration's name for messages, `target` the runtime of `--for` (None: any). `seen` is called with each first
-    plan; setting `stop` ends the work. `BadInput` with all reasons if no layout is left.
+    configuration's name for messages, `target` the runtime of `--for` (None: any). `seen` is called with (layouts
+    looked at, all layouts, best step in ms or None) after each layout with a plan problem. Once a first plan is known,
+    setting `stop` or the end of the time ends the work; layouts not looked at by then are in `refused`, with `NO_TIME`
+    as reason. `BadInput` with all reasons if no layout has a plan problem.
     """
     spread, refused, rows = dict[Layout, Spread](), dict[Layout, str](), list[RaceEntry[Layout]]()
     layouts = [*_all(config, wanted, gpus, batch, given)]
@@ -180,7 +186,7 @@ def first_plans(
 def _all(
     config: ModelConfig, wanted: Wanted, gpus: int, batch: Batch, given: Mapping[str, int | None]
 ) -> Iterator[tuple[Layout, int]]:
-    """Yield each possible layout for each micro-batch size, with the number of micro-batches in a step.
+    """Yield each possible layout for each micro-batch size, with the micro-batches of all replicas in a step.
 
     `BadInput` with the reasons if there is none. `given` are sizes that are not searched, by name; `gpus` is the number
     of devices.

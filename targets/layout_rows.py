@@ -38,10 +38,10 @@ _PARAMS = RecommendParams()
 
 
 def rows_of(race: LayoutRace, wanted: Wanted, gpus: int, error: ExpectedError) -> Layouts:
-    """Return the layouts as rows by step time, and the recommended one.
+    """Return the layouts as rows by step time, those refused last, and the recommended one.
 
-    `error` is what to expect on these devices: rows whose step is longer than the shortest by at most the share
-    `error.ratio` count as equal, whatever `error.mean` is. `gpus` is the number of devices.
+    `error` is what to expect on these devices: rows with a plan whose step is longer than the shortest by at most the
+    share `error.ratio` count as equal, whatever `error.mean` is. `gpus` is the number of devices.
     """
     rows = sorted((_row(one, race, wanted, gpus, error) for one in race.rows), key=lambda row: row.total)
     best = rows[0].total

@@ -32,8 +32,10 @@ from targets.schedules import refuse_tasks, written_for
 class TargetParams:
     """Shares of the time limit of a plan search for runtimes; the remainder is for all plans."""
 
-    own_share: float = tuned(0.7, "of the limit, for what the runtime of `--for` can run", 0, 1)
-    settings_share: float = tuned(0.3, "of the limit, for those of `--settings`; half of it with `--for` given", 0, 1)
+    own_share: float = tuned(0.7, "of the limit, for the plan of `--for` or `--partition`", 0, 1)
+    settings_share: float = tuned(
+        0.3, "of the limit, for those of `--settings`; half of it with `--for` or `--partition` given", 0, 1
+    )
 
 
 _PARAMS = TargetParams()
@@ -81,10 +83,15 @@ def planned(
 ) -> Planned:
     """Return the best plan, its restriction, and the settings of the runtimes in `forms`, each with its own best plan.
 
-    `whole` is the problem of the file; `problem` is the same, or with its partition given. If `target` names a runtime,
-    the problem restricted to it is searched first, and the search over all plans starts from the best plan found there,
-    so that it is never worse. `report` gets the progress of the plan asked for, `aside` that of other plans. `start` is
-    a known plan, for `target` if there is one. Raises `BadInput` if `target` runs no plan of the file.
+    `whole` is the problem of the file; `problem` is the same, or with its partition given. The searches are, in turn:
+    of the problem restricted to `target`, or, without a target, of the one with its partition given; of the problem
+    restricted to each other runtime in `forms`; and of all plans of `whole`, from the best plan found before, so that
+    it is never worse. The plan asked for is that of `target`, else the one with the partition given, else the best of
+    all. `report` gets the progress of its search, `aside` that of the others. `start` is a known plan, for `target` if
+    there is one.
+
+    A runtime in `forms` that runs no plan of the file gets the reason in place of settings. Raises `BadInput` if that
+    is `target`.
     """
     search = _Searches(problem, limits, stop)
     given = problem != whole
@@ -121,10 +128,7 @@ def planned(
 
 @dataclass(frozen=True)
 class _Own:
-    """The result of the search for one runtime: its best plan, and texts on what was left out for it.
-
-    `words` are these texts.
-    """
+    """The result of the search for one runtime: its best plan, and texts (`words`) on what was left out for it."""
 
     form: PartitionFormat
     words: tuple[str, ...]
@@ -151,8 +155,7 @@ class _Searches:
         return _Own(form, words, _runnable(self._known[left], form.name))
 
     def refused(self, forms: Sequence[PartitionFormat]) -> dict[str, _Own | str]:
-        """Return by name, for those of these runtimes that run no plan of the problem, the reason; runtimes that do are
-        absent."""
+        """Return for each of these runtimes that runs no plan of the problem the reason, by its name."""
         found = dict[str, _Own | str]()
         for form in forms:
             try:

@@ -21,10 +21,10 @@ from solver.construction.timing import best_times
 
 
 def restricted(problem: Problem, target: str) -> Problem:
-    """Return the problem whose every schedule the runtime can run; `BadInput` with the exporter's reason if it runs
-    none.
+    """Return the problem restricted to what a runtime supports; `BadInput` with its exporter's reason if it runs none.
 
-    `target` is the name of the runtime, as `solve --for` takes it.
+    Not every schedule of it can be exported: some runtimes also need micro-batches in one order on all stages. `target`
+    is the name of the runtime, as `solve --for` takes it.
     """
     if target not in RESTRICTIONS:
         raise BadInput(f"--for: found {target!r}; allowed: {', '.join(sorted(RESTRICTIONS))}")
@@ -47,9 +47,10 @@ def refuse_tasks(problem: Problem, target: str) -> None:
 def expressed(solution: Solution, target: str, whole: Problem) -> Solution:
     """Return the solution with the best known schedule that the exporter of the runtime `target` accepts.
 
-    `solution` is that of the restricted problem, and `whole` the problem before the restriction, as the user gave it. A
-    schedule is first rewritten so that it keeps the restriction. `BadInput` if the exporter accepts no known schedule.
-    If a better schedule was found that it does not accept, a note says so.
+    `solution` is that of the restricted problem; it is returned as it is if it has no schedule. `whole` is the problem
+    before the restriction, as the user gave it. Known are the schedule found, published ones and a sequential one, each
+    rewritten first so that it keeps the restriction. `BadInput` if the exporter accepts none of them. If a better
+    schedule was found that it does not accept, a note says so.
     """
     restriction, problem = RESTRICTIONS[target], solution.problem
     if solution.timeline is None:
@@ -96,10 +97,9 @@ def runs(timeline: Timeline, target: str) -> bool:
 
 
 def _known(solution: Solution, one: Restriction) -> Iterator[Timeline]:
-    """Yield known schedules in the runtime's terms, as timelines: the one found, published ones that fit, a sequential
-    one.
+    """Yield known schedules, rewritten for the runtime, as timelines; those that cannot run are left out.
 
-    The sequential one runs one micro-batch after the other.
+    They are the one found, the published ones that fit the memory, and one micro-batch after the other.
     """
     problem = solution.problem
     published = [c.timeline.schedule for c in solution.candidates if c.fits and c.timeline is not None]

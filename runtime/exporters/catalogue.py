@@ -79,10 +79,11 @@ class Exporter:
         return self.write(timeline, settings)
 
     def check(self, timeline: Timeline) -> None:
-        """Raise `BadInput` if the timeline is invalid, or the format or its program cannot run it.
+        """Raise `BadInput` if the timeline is invalid, or this format or the program that reads it cannot express it.
 
-        This covers all that `export` refuses except wrong options, and cycles of waits, which no valid schedule is
-        known to have.
+        `export` may still refuse a timeline that passes: for wrong options, for cycles of waits, which no valid
+        schedule is known to have, and for what `write` alone finds, such as a placement or an order of micro-batches in
+        some formats.
         """
         broken = [violation for violation in validate(timeline) if violation.rule != "memory"]
         if broken:

@@ -108,9 +108,9 @@ def _refuse(timeline: Timeline) -> None:
 def _loading(row: Sequence[Word], loads: Sequence[int]) -> Iterator[Word]:
     """Yield a device's instructions with `LoadMicroBatch` added: inputs on the first stage, labels on the last.
 
-    `loads` are the micro-batches in the order of the first stage's forwards, empty on other stages. A load takes the
-    next slice of the batch there is, so both stages must load in this one order: where the last stage runs a
-    micro-batch earlier, it loads those before it as well.
+    `loads` are the micro-batches in the order of the first stage's forwards; empty for a stage that is neither first
+    nor last. A load takes the next slice of the batch there is, so both stages must load in this one order: where the
+    last stage runs a micro-batch earlier, it loads those before it as well.
     """
     loaded = 0
     for word in row:

@@ -1,7 +1,7 @@
 """Restriction of a problem to what a runtime supports, before it is solved: `solve --for`.
 
-Placements that a runtime cannot run are refused by its exporter. A restriction here either is stated by the problem's
-numbers, or costs nothing: `adapted` then rewrites a schedule so that it satisfies it.
+A restriction here either is stated by the problem's numbers, or costs nothing: `adapted` then rewrites a schedule so
+that it satisfies it. All else that a runtime cannot run, such as a placement, is refused by its exporter.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Restriction:
     """A runtime, its exporter, and how problems and schedules are fitted to it.
 
     `restricted` returns the problem restricted to what the runtime supports; `adapted` rewrites a schedule found for
-    that so that the runtime runs it. `words` returns what the restriction leaves out, one text each. `options` are the
-    options for the exporter.
+    that problem so that it satisfies the restriction. The exporter may still refuse the schedule. `words` returns what
+    the restriction leaves out, one text each. `options` are the options for the exporter.
     """
 
     name: str
@@ -65,11 +65,11 @@ def _no_blocks_words(problem: Problem) -> tuple[str, ...]:
 
 
 def _backward_after_forward(problem: Problem, schedule: Schedule) -> Schedule:
-    """Return the schedule with each forward of the last stage moved to directly before its backward, or in a V as it
-    is.
+    """Return the schedule with the k-th forward of the last stage directly before its k-th backward, for each k.
 
-    If the last device has no other stage and backwards run in the order of the forwards, none ends later: nothing was
-    ready before the first of them arrived, so all of them have to run after that in either order.
+    That backward takes the micro-batch of its forward. If the device of the last stage has another stage too, as in a
+    V, the schedule stays as it is. If it has none, and backwards run in the order of the forwards, no pass ends later:
+    nothing was ready before the first forward's input arrived, so all of them have to run after that in either order.
     """
     if not _is_last_alone(problem):
         return schedule

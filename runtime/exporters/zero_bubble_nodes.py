@@ -88,8 +88,9 @@ def _refuse_placement(placement: Placement) -> None:
 def _refuse_order(timeline: Timeline, placed: dict[Pass, Pass]) -> None:
     """Raise `BadInput` for an order that the repository's queues of unnamed tensors would mix up, or for blocks.
 
-    All passes of a stage must take the micro-batches as stage 0's forwards do; each is split everywhere or nowhere.
-    `placed` gives, for every pass, the pass that runs in its place: the same one, or a W renumbered.
+    The passes of a kind on a stage must take the micro-batches in the order of stage 0's forwards, and the backwards of
+    a micro-batch must be split on all stages or on none. `placed` gives, for every pass, the pass that runs in its
+    place: the same one, or a W renumbered.
     """
     problem, schedule = timeline.problem, timeline.schedule
     if any(timeline.in_block(p) for p in schedule.passes()):

@@ -24,7 +24,7 @@ class Importer:
 
     `read` returns the slots of every device in order; it raises `BadInput` for a broken text. `whole` is given for a
     format that has more than these: passes of modules and pieces, orders of streams, waits. It returns all of it as a
-    schedule, and raises `BadInput` for a text of which `read` can still read the slots.
+    schedule. It may raise `BadInput` for a text of which `read` can still read the slots.
     """
 
     name: str
@@ -40,7 +40,9 @@ IMPORTERS: Registry[Importer] = Registry("runtime.importers", "import format")
 def import_schedule(path: str | Path, problem: Problem) -> Schedule:
     """Read the schedule in another program's file, for a problem with the same stages, devices and micro-batches.
 
-    `BadInput` lists what is wrong with the file, or where it does not match the problem.
+    Its name is the stem of the file. Slots of collectives that the problem does not have are left out, passes for
+    parameters that the file lacks are added. `BadInput` lists what is wrong with the file, or the first five places
+    where it does not match the problem.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")

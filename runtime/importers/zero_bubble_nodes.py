@@ -44,7 +44,7 @@ def _read(text: str) -> Orders:
 
 
 def _by_device(nodes: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Divide one flat list into devices by `stage`, which means the device in that repository."""
+    """Divide one flat list by `stage`, which means the device in that repository; 0 for a node without it."""
     devices = sorted({node.get("stage", 0) for node in nodes})
     return [[node for node in nodes if node.get("stage", 0) == device] for device in devices]
 

@@ -42,8 +42,9 @@ class Tensor(StrEnum):
 class Receives(StrEnum):
     """The position of a receive among its device's computes.
 
-    `EARLY`: as early as possible, so that the transfer overlaps a compute. `LATE`: after every compute that does not
-    use the tensor, for runtimes whose receive blocks, or keeps one tensor at a time.
+    `EARLY`: before the compute that runs while the tensor leaves its sender, so that the transfer overlaps that
+    compute. `LATE`: after every compute that precedes the one that uses the tensor, for runtimes whose receive blocks,
+    or keeps one tensor at a time.
     """
 
     # Before the compute that runs while the tensor leaves: for runtimes whose receive is posted and waits for nothing,
@@ -184,9 +185,10 @@ def _leaves_at(timeline: Timeline, transfer: Transfer) -> Ticks:
 def _sequence(timeline: Timeline, receives: Receives) -> list[_Event]:
     """Return all events in one topological order; the timeline selects among possible ones.
 
-    A transfer ranks by the time at which its tensor leaves. A compute ranks by its end if receives are to be early, so
-    that one that still runs when a tensor leaves is placed after that tensor's transfer; and by its start if they are
-    late.
+    Events are ranked by time, at one time transfers first. A transfer ranks by the tick at which its tensor leaves. A
+    compute ranks by its end if receives are to be early, so that one that still runs when a tensor leaves is placed
+    after that tensor's transfer; and by its start if they are late. Where transfers are tasks of passes, a compute
+    ranks by the tick at which it begins to compute in both cases.
     """
     problem = timeline.problem
     rows = [list(computes_of(timeline, device)) for device in range(problem.devices)]

@@ -88,7 +88,10 @@ def _tasks(streams: Streams) -> list[Task]:
 
 
 def _device(timeline: Timeline, where: Resource, task: Task) -> DeviceId:
-    """Return the device that runs a task on a stream; a shared stream has the device of the task's pass."""
+    """Return the device on which a task runs on the stream `where`: for its first stream the device of its pass.
+
+    Several devices may share that stream. For a further stream it is the device of that stream.
+    """
     problem = timeline.problem
     first = problem.network.tasks[task.of.kind, task.of.stage][task.part].resources[0]
     return problem.device(task.of) if where == first else where.device
@@ -115,7 +118,8 @@ def _waits(streams: Streams, tasks: Sequence[Task], transfers: Sequence[TaskTran
 def proved_streams(name: str, timeline: Timeline, streams: Streams, rows: TransferRows) -> str:
     """Return one sentence saying that the program ends under blocking sends, after a topological sort that shows it.
 
-    Raises `BadInput`, whose text begins with `name`, with the cycle of waits if it does not end.
+    Raises `BadInput`, whose text begins with `name`, if a transfer is not in the rows of exactly its two devices, or
+    with the cycle of waits if the program does not end.
     """
     tasks = _tasks(streams)
     transfers = list(dict.fromkeys(one for row in rows for one in row))

@@ -53,9 +53,10 @@ class Activations:
             self._outputs[where] = self.forwards.run(step, x)
 
     def leaving(self, step: Step) -> torch.Tensor:
-        """Return the output of a stage to hand to the next one, and free the data of the original.
+        """Return the output of a stage to hand to the next one, detached from the original.
 
-        The backward only needs the node of the original in the autograd graph.
+        If Megatron's `deallocate_pipeline_outputs` is set, the data of the original is freed: the backward only needs
+        its node in the autograd graph.
         """
         output = self._outputs[step.stage, step.microbatch]
         left = output.detach()
@@ -69,7 +70,11 @@ class Activations:
         self._saved[step.stage, step.microbatch].move_in()
 
     def again(self, step: Step) -> None:
-        """Recompute a forward, from the same input, data items and random state."""
+        """Recompute a forward, from the same input, data items and random state.
+
+        To be called once, before its backward. On a stage other than the last, the output's data is freed at once if
+        Megatron's `deallocate_pipeline_outputs` is set.
+        """
         where = step.stage, step.microbatch
         with self._random.pop(where).again():
             self._outputs[where] = self.forwards.run(step, self._inputs[where], again=True)

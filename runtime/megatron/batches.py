@@ -7,10 +7,12 @@ from typing import Any
 
 
 class NumberedBatches:
-    """An iterator over data in which each micro-batch has items of its own; `next` returns those of the last one begun.
+    """An iterator over data in which each micro-batch has items of its own.
 
-    A forward may read several items; every forward reads as many as the first. Items are kept until their micro-batch
-    is forgotten, so that a recomputed forward reads the same ones.
+    `next` returns the next item of the micro-batch that was selected last by `begin`. Every forward reads as many items
+    as the first one that reads any, or none; `next` raises `ValueError` if it reads more. If that first one is not of
+    micro-batch 0, it may read one item only. Items are kept until their micro-batch is forgotten, so that a recomputed
+    forward reads the same ones.
     """
 
     def __init__(self, source: Iterator[Any]) -> None:
@@ -41,7 +43,7 @@ class NumberedBatches:
         return self._items[at]
 
     def end(self) -> None:
-        """Note that the forward has read its items; ValueError if not as many as the first forward read."""
+        """Note that the forward has read its items; `ValueError` if not none or as many as the first that read any."""
         if self._each is None and self._place:
             self._each = self._place
         if self._place not in (0, self._each):

@@ -42,10 +42,10 @@ def place(program: Program) -> None:
 
 
 def is_placed(config: Any, chunk: Any, stage: int) -> bool:
-    """Return True if a model chunk was built, after `place`, with the layers of this stage.
+    """Return True if a model chunk was built after `place`.
 
-    `chunk` is the model without wrappers. A model with a layout reads it; a HybridModel numbers its layers, from 1 over
-    the whole model.
+    `chunk` is the model without wrappers. A HybridModel must have exactly the layers of this `stage`, which it numbers
+    from 1 over the whole model. Any other model must have a layout made after `place`; its layers are not compared.
     """
     pattern = getattr(chunk, "hybrid_layer_pattern", None)
     if pattern is None:
@@ -103,7 +103,10 @@ def _select_segments(program: Program, allocation: ModuleType) -> None:
 
 
 def _segment(pattern: str, stage: int) -> tuple[int, str]:
-    """Return the number of layers before a stage of a pattern without MTP, and the letters of its own layers."""
+    """Return the number of layers before a stage of a pattern, and the letters of the stage's own layers.
+
+    The part of the pattern after `/`, multi-token prediction, is left out.
+    """
     segments = pattern.partition("/")[0].split("|")
     return sum(map(len, segments[:stage])), segments[stage]
 

@@ -74,5 +74,5 @@ class Reductions:
 
 
 def _for_each(function: Any, chunks: list[Any]) -> list[Any]:
-    """Return a function for each chunk; Megatron's configuration has a list of them, or one for all."""
+    """Return for each chunk its function; `function` is a list of them, one for all chunks, or None for none."""
     return function if isinstance(function, list) else [function for _ in chunks]

@@ -34,8 +34,10 @@ def _training(model: StagedModel) -> Iterator[str]:
 
 
 def flag_file(model: StagedModel, runtime: str, flags: Mapping[str, object]) -> str:
-    """Return a file of flags for `runtime`, quoted for a shell: `--name value` a line, several values separated,
-    `--name` alone for True."""
+    """Return a file of flags for `runtime`, with those of the plan's training settings before the given `flags`.
+
+    A line is `--name value`, quoted for a shell, with several values separated by spaces; `--name` alone for True.
+    """
     comment = f"# {model.microbatches} micro-batches: --global-batch-size is {model.microbatches} times"
     comment += " --micro-batch-size times the data-parallel size"
     flags = step_flags(model) | dict(flags)

@@ -37,7 +37,8 @@ def order_notes(model: StagedModel, any_order: str = "megatron-order") -> tuple[
 def group_flags(name: str, model: StagedModel) -> dict[str, object]:
     """Return the flag for the size of Megatron's groups of micro-batches, by its name; empty with one chunk a device.
 
-    Raises `BadInput`, whose text begins with `name`, if Megatron has no groups that give the plan's schedule.
+    It is the size in the name of the plan's order, else the smallest that Megatron accepts. Raises `BadInput`, whose
+    text begins with `name`, if Megatron does not accept the size, or accepts none.
     """
     if len(model.stages) == model.devices:
         return {}
@@ -59,10 +60,10 @@ def module_notes(model: StagedModel) -> tuple[str, ...]:
 
 
 def recompute_flags(name: str, model: StagedModel) -> dict[str, object]:
-    """Return the values of the flags for recomputation, by name; `BadInput` if stages differ in what one number cannot
-    express. The message begins with `name`, that of the format.
+    """Return the values of Megatron's flags for recomputation, by name; empty if nothing is recomputed.
 
-    Empty if nothing is recomputed.
+    Raises `BadInput`, whose message begins with `name`, that of the format, if one setting for all stages cannot
+    express the plan, or for modes, embeddings and heads that Megatron does not recompute.
     """
     modes = {mode for stage in model.stages for mode in stage.recompute_modes}
     unknown = [mode for mode in sorted(modes) if mode not in FULL and not modules_of(mode)]

@@ -21,7 +21,10 @@ _MOST_LETTERS = 100_000  # far more than any model has; a typing error in a fact
 
 
 def layout_text(counts: Sequence[StageCounts]) -> str:
-    """Return the layout of these stages; consecutive equal ones are written once, with a factor."""
+    """Return the layout of these stages.
+
+    Consecutive equal stages are written once, with a factor; the last stage is always written by itself.
+    """
     stages = ["".join(_repeated(letter, number) for letter, number in zip(LETTERS, one, strict=True)) for one in counts]
     groups = [(text, len(list(equal))) for text, equal in groupby(stages)]
     last, number = groups.pop()

@@ -36,7 +36,9 @@ GPT_MODEL = MixerLimits((GATED_DELTA,))
 def check_built(limits: MixerLimits, step: TrainingStep | None, names: Sequence[str]) -> None:
     """Raise `BadInput` for a hybrid model that a runtime does not build; the message says which layers it builds.
 
-    `names` are those of all layers. A model without the section `model` has the layers that its file lists.
+    `names` are those of all layers, `step` is what the section `model` says of them. For a file without that section
+    (`step` is None) names that end in -linear are refused if the runtime's settings must name the mixer, and nothing
+    else.
     """
     if step is None and limits.stated and any(name.lower().endswith("-linear") for name in names):
         allowed = f"{' or '.join(limits.instead)}, from the section model"

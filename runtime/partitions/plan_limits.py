@@ -51,14 +51,15 @@ class PlanLimits:
     `rule`: the layers of a stage that can be recomputed. `mtp`: the stages that may have multi-token prediction layers,
     or `mtp_of` by the names of all layers, where it is not None; `recomputes_mtp`: these can be recomputed.
     `without_mtp`: placements only for models without multi-token prediction.
+
     `layers_divide`: with several chunks, the number of stages divides that of transformer layers. `whole_backwards`: no
     backward is split into B and W; `whole_last`: none of the last stage. `groups`: the interleaved order has groups of
     micro-batches, as in Megatron. `equal_stages`: all stages have the same number of transformer layers.
     `microbatches_a_device`: at least so many micro-batches for each device. `least_devices`: so many devices or more.
     `split_backwards`: every layer that trains has a W of its own. `context_parallel`: sequences may be cut over several
-    devices. `forwards_only`: no layer trains. `every_stage_trains`: the first stage has all frozen layers before the
-    first that trains, and this one. `mixers`: the layers of hybrid models that it builds. `check` raises `BadInput` for
-    names of layers.
+    devices. `forwards_only`: no layer trains. `every_stage_trains`: every stage has a layer that a gradient reaches, so
+    the first stage has all frozen layers at the beginning and the first that trains. `mixers`: the layers of hybrid
+    models that it builds. `check` raises `BadInput` if it does not build layers of the names that it is given.
     """
 
     placements: tuple[str, ...]
@@ -84,8 +85,7 @@ class PlanLimits:
 
 
 def _of_settings(plan: PlanProblem, name: str, limits: PlanLimits) -> PlanProblem:
-    """Return the plan problem without additions that leave a choice which no settings express, made as settings have
-    it.
+    """Return the plan problem as far as settings express it: additions that leave a choice are decided as settings do.
 
     Raises `BadInput` for additions that no settings express at all, such as an encoder, and for the objective period of
     a runtime that runs its own orders. Messages begin with `--for` and `name`, the runtime's.
@@ -167,9 +167,9 @@ def _devices(numbers: Sequence[int]) -> str:
 
 
 def _on_one_cluster(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanProblem, tuple[str, ...]]:
-    """Return `restricted` of a problem whose plans use all devices, as settings have it.
+    """Return the restricted problem and a text for each thing left out, where plans use all devices of one cluster.
 
-    `BadInput`, naming the runtime `name`, if settings cannot express the model.
+    `plan` is already as far as settings express it. `BadInput`, naming the runtime `name`, if it can run no plan of it.
     """
     names = [layer.name for layer in plan.model.sequence]
     try:
@@ -297,8 +297,10 @@ def _choices(plan: PlanProblem, whole: Model, name: str, limits: PlanLimits) -> 
 
 
 def _trains_on_every_stage(plan: PlanProblem, whole: Model, choice: Choice) -> bool:
-    """Return True unless every partition that the file allows leaves a stage of a placement without a layer that
-    trains; `whole` is the file's model."""
+    """Return True if some partition that the file allows has a layer that trains on every stage of a placement.
+
+    `whole` is the file's model, that of `plan` has its frozen first layers on one stage.
+    """
     stages = _stages_of(plan, choice)
     even = even_counts(whole, stages) if plan.even else None
     return stages <= plan.model.most_stages and (even is None or even[0] > whole.before_training)
@@ -351,7 +353,7 @@ def _known(limits: PlanLimits) -> str:
 
 
 def _left_out(before: Model, after: Model) -> list[str]:
-    """Return the recomputation modes of `before` that no layer of `after` has."""
+    """Return the names of the recomputation modes of `before` that no layer of `after` has."""
     kept = {mode.name for layer in after.layers for mode in layer.recompute}
     return list(
         dict.fromkeys(mode.name for layer in before.layers for mode in layer.recompute if mode.name not in kept)

@@ -149,7 +149,7 @@ def staged(
 def _runs(layers: Sequence[LayerType], recomputed: Sequence[Recomputed]) -> tuple[Run, ...]:
     """Return the runs of consecutive layers of one name on a stage, with the layers recomputed in each.
 
-    Recomputed layers of a name with several runs are counted for the first of them.
+    Where a name has several runs, recomputed layers fill the first of them, then the next.
     """
     left: Counter[tuple[str, str]] = Counter()
     for one in recomputed:

@@ -104,9 +104,10 @@ def _mib(amount: int) -> Fraction:
 def plan_text(
     profile: Profile, name: str, devices: int, microbatches: int, capacity: str | None, objective: str
 ) -> str:
-    """Return the text of a plan file in ms and MiB; `capacity` is the whole memory of a device in MiB.
+    """Return the text of a plan file in ms and MiB.
 
-    The plan has this `name`, so many pipeline `devices` and `microbatches`, and the objective of this name.
+    `capacity` is the whole memory of a device in MiB, None for no limit. The plan has this `name`, so many pipeline
+    `devices` and `microbatches`, and the objective of this name.
     """
     lines = "\n".join([*header(profile), *_body(profile, name, devices, microbatches, capacity, objective)])
     return f"{lines}\n{layers_text(layer_types(profile))}"

@@ -56,7 +56,7 @@ class Samples:
     def spread(self) -> float:
         """The distance between the quartiles, as a share of the median.
 
-        0 for fewer than two samples.
+        0 for fewer than two samples, or if the median is 0.
         """
         if len(self.seconds) < 2 or not self.median:
             return 0.0
@@ -66,11 +66,11 @@ class Samples:
 
 @dataclass(frozen=True)
 class StageProfile:
-    """The profile of one stage: time of each kind of pass, and in bytes its memory change (negative: freed) and
-    workspace.
+    """The profile of one stage, by kind of pass: its times, and in bytes the memory taken and the workspace.
 
-    `workspace` is the peak of a pass above the level before or after it, whichever is higher. `parameters` are the
-    bytes of parameters and their gradients, `output` those of the tensor sent to the next stage.
+    Memory is negative where a pass frees more than it takes. `workspace` is the peak of a pass above the level before
+    or after it, whichever is higher. `parameters` are the bytes of the parameters that require a gradient and of these
+    gradients, `output` those of the tensor sent to the next stage, 0 for the last.
     """
 
     times: Mapping[PassKind, Samples]
@@ -82,8 +82,10 @@ class StageProfile:
 
 @dataclass(frozen=True)
 class Profile:
-    """The profile of all stages, transfers from each to the next (a given one has a single sample), machine and
-    versions."""
+    """The profile of all stages in order, of the transfers, the machine and the versions of programs.
+
+    `transfers[s]` is from stage s to the next, a single sample if it was given; the last entry is one sample of 0.
+    """
 
     request: Request
     stages: tuple[StageProfile, ...]

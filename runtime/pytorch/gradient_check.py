@@ -28,9 +28,10 @@ _KERNELS: Mapping[torch.dtype, float] = {torch.float64: 1e-12, torch.float32: 2e
 class StepResult:
     """The report of one process on a compared step.
 
-    `losses` has the losses that it computed, by micro-batch, `right_losses` those of the reference, `loss_limit` the
-    allowed difference. `worst_gradient` is the gradient furthest beyond its limit, `missing` names the parameters that
-    got no gradient, and `compared` is the number of gradients compared.
+    `losses` has the losses that the pipeline computed here, by micro-batch, `right_losses` those of the reference
+    computed here; `loss_limit` is the allowed difference of a loss. `worst_gradient` is the gradient whose difference
+    is the largest multiple of its limit, None if none was compared. `missing` names the parameters that got a gradient
+    in the reference alone, and `compared` is the number of gradients compared.
     """
 
     losses: Mapping[MicrobatchId, float]
@@ -94,8 +95,11 @@ def _difference(what: str, step: int, gradient: Tensor, reference: Gradient, mic
 
 
 def compare_losses(step: int, parts: Sequence[StepResult]) -> list[Difference]:
-    """Compare every loss of the reference of a step (its number in the results) with the one that some process
-    computed; NaN where none did."""
+    """Return for every loss of a step's reference its difference from the pipeline's.
+
+    Its value is NaN where no process computed the loss. `parts` are the reports of all processes on the step; `step` is
+    its number in the results.
+    """
     found = {j: value for part in parts for j, value in part.losses.items()}
     return [
         Difference(
@@ -107,7 +111,10 @@ def compare_losses(step: int, parts: Sequence[StepResult]) -> list[Difference]:
 
 
 def worst(differences: Iterable[Difference | None]) -> Difference | None:
-    """Return the difference that is furthest beyond its limit; NaN counts as worst. None if there is none."""
+    """Return the difference that is the largest multiple of its limit; None if there is none.
+
+    It need not exceed the limit. NaN counts as worst.
+    """
     return max((one for one in differences if one is not None), key=_excess, default=None)
 
 

@@ -18,9 +18,10 @@ from runtime.pytorch.user_code import described
 def load_model(name: str, stages: int, **options: object) -> PipelineModel:
     """Return the model made by `package.module:function`: `function(stages=S)` returns a `PipelineModel` of S stages.
 
-    Of `options` (`dtype`, `seed`, ...) the function gets those that it has as parameters. Modules in the working
-    directory are found. Every process calls it: it must return the same parameters each time. `BadInput` shows where
-    the user's code raised an error.
+    Of `options` (`dtype`, `seed`, ...) the function gets those that it has as parameters, or all if it takes any
+    keyword. Modules in the working directory are found. Every process calls it: it must return the same parameters each
+    time. `BadInput` for a name, result or number of stages that is wrong, for a parameter in two stages, and with the
+    place where the user's code raised an error.
     """
     function = _function(name)
     taken = inspect.signature(function).parameters

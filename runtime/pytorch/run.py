@@ -28,11 +28,10 @@ def seconds_per_unit(job: Job) -> float | None:
 
 
 def execute(job: Job, timeout: float, device: str) -> Outcome | None:
-    """Run a job in new processes, or, under torchrun, as this rank of it; return None on its ranks other than the
-    first.
+    """Run a job in new processes, or, under torchrun, as this rank of it; None on torchrun's ranks other than 0.
 
     `timeout` is the seconds that all processes may stand still; `device` is `cpu`, `cuda` or `auto`. `BadInput` if
-    torchrun's processes are not as many as the devices.
+    torch is not installed, or torchrun's processes are not as many as the devices.
     """
     need_torch()
     if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
@@ -49,7 +48,7 @@ def execute(job: Job, timeout: float, device: str) -> Outcome | None:
 
 
 def measured_of(job: Job, outcome: Outcome) -> Measured:
-    """Return the trace of a run, without its first step, in which processes warm up."""
+    """Return the trace of a run without its first step, in which processes warm up; a single step is kept."""
     return Measured(
         problem=job.problem,
         schedule=job.schedule.name,

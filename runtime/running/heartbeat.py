@@ -64,7 +64,10 @@ def read_state(path: Path) -> State:
 
 
 def who_waits(jobs: Sequence[Job], states: Sequence[State], devices: Sequence[DeviceId] | None = None) -> list[str]:
-    """Return a line for each device (default: all, in order): the pass it waits for, or what else it is doing."""
+    """Return lines on what each device is doing; one for each pass on another device that its next pass needs.
+
+    `states` are those of `devices`, by default of all, in order.
+    """
     numbers = range(len(states)) if devices is None else devices
     return [line for device, state in zip(numbers, states, strict=True) for line in _lines(jobs, device, state)]
 
@@ -86,10 +89,11 @@ def _lines(jobs: Sequence[Job], device: DeviceId, state: State) -> list[str]:
 
 
 def end_when_stalled(heartbeat: Heartbeat, timeout: float, describe: Callable[[State], Sequence[str]]) -> None:
-    """End this process when it has not moved on within a step for `timeout` seconds; for processes without a parent.
+    """Start a thread that ends this process when it has not moved on within a step for `timeout` seconds.
 
-    Between steps it may wait for others that build their model or compute the reference; the program that started all
-    processes ends them when one has failed.
+    It first prints the lines of `describe(state)` to the standard error. It is for processes without a parent of ours.
+    Between steps a process may wait for others that build their model or compute the reference; the program that
+    started all processes ends them when one has failed.
     """
 
     def watch() -> None:

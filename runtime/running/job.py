@@ -99,7 +99,11 @@ def job_for(timeline: Timeline, like: Job | None = None) -> Job:
 
 
 def refuse_unequal(name: str, problem: Problem) -> None:
-    """Raise `BadInput` for collectives, and for micro-batches that are cut into pieces or of unequal shapes."""
+    """Raise `BadInput` for features of problem files that PyTorch's runtime and our executors for PyTorch do not run.
+
+    These are collectives, modules, frozen stages, offload to another device, and micro-batches cut into pieces or of
+    unequal shapes. The message begins with `name`.
+    """
     for feature in FEATURES:
         if not feature.runs_in_torch and feature.present_in(problem):
             raise BadInput(
@@ -164,12 +168,18 @@ class Outcome:
 
     @property
     def good(self) -> bool:
-        """True if every loss and gradient equals the reference's and every device kept its order."""
+        """True if every loss and gradient equals the reference's but for rounding, and every device kept its order.
+
+        False if the job was refused, or no gradient was compared.
+        """
         return not self.complaints()
 
     def complaints(self) -> list[str]:
-        """Return a line for each fault of the run: missing gradients, differences from the reference, orders not
-        kept."""
+        """Return a line for each fault of the run; empty if it is good.
+
+        Faults are a refusal by the runtime, missing gradients, differences beyond rounding, orders not kept, and that
+        no gradient was compared.
+        """
         if self.refused is not None:
             return [f"the runtime refused the schedule: {self.refused}"]
         found = [f"{name} has no gradient" for name in self.missing]

@@ -16,7 +16,7 @@ from runtime.traces.pipeline_trace import BlockTrace, PipelineTrace
 class Hints:
     """Data that files may lack: devices of the pipeline, and micro-batches of a step; None if not given.
 
-    `snapshots` are those of torch's allocator, one for each rank, which belong to the traces.
+    `snapshots` are those of torch's allocator among the files, one for each trace, or none; `read_traces` sets them.
     """
 
     devices: int | None = None
@@ -43,9 +43,10 @@ TRACES: Registry[TraceFormat] = Registry("runtime.traces", "trace format")
 
 
 def read_traces(names: Sequence[str | Path], hints: Hints | None = None) -> PipelineTrace | BlockTrace:
-    """Return the trace in the files of one run; a folder stands for the files in it.
+    """Return the trace in the files of one run; a folder stands for the traces and snapshots in it.
 
-    `BadInput` if a file's format is unknown, or if the files have several formats.
+    Snapshots of torch's allocator among the files replace those of `hints`. `BadInput` if a file is missing, broken or
+    of no known format, if there are several formats, or snapshots with a format that takes none.
     """
     paths = [file for name in names for file in _files(Path(name))]
     snapshots = tuple(path for path in paths if is_snapshot(path))

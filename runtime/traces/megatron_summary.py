@@ -42,10 +42,11 @@ def sizes_in(lines: Iterable[str], hints: Hints) -> Hints:
 def read_summary(lines: Sequence[str], hints: Hints) -> PipelineTrace | None:
     """Return the pipeline by the times of its last rank, or by the extremes over ranks; None if the log has neither.
 
-    `lines` are the lines of the log. Its times are totals of a step in ms; they are divided by the number of
+    `lines` are the lines of the log, whose times are totals of a step in ms; they are divided by the number of
     micro-batches. Extremes are preferred: the last device is assumed to have the longest times, since it has the head,
-    and every other device the shortest. `BadInput` if the numbers of devices or micro-batches are known neither from
-    the log nor from `hints`.
+    and every other device the shortest. Where the log has one time, of the last rank or the longest over ranks, every
+    device has it. `BadInput` if the numbers of devices or micro-batches are known neither from the log nor from
+    `hints`.
     """
     last: dict[PassKind, list[tuple[float, float]]] = {}
     extremes: dict[PassKind, list[tuple[float, float]]] = {}

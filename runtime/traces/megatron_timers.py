@@ -26,10 +26,11 @@ def _recognises(path: Path) -> bool:
 
 
 def _read(paths: Sequence[Path], hints: Hints) -> PipelineTrace | BlockTrace:
-    """Return a trace with each device's time of a forward and a backward: the step's total over the micro-batches.
+    """Return a trace with each device's time of a forward and of a backward.
 
-    Consecutive ranks are one device, whose time is the median over them. A log without times by rank is read as a
-    summary. `BadInput` if the log lacks these times, or the number of micro-batches is not known.
+    That is the step's total, divided by the number of micro-batches. Consecutive ranks are one device, whose time in a
+    step is the median over them. A log without times by rank is read as a summary. `BadInput` if the log lacks these
+    times, or the number of micro-batches is not known.
     """
     found: dict[tuple[str, int], list[float]] = {}
     lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]

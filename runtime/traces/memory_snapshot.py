@@ -81,9 +81,11 @@ def _of(path: Path, document: dict[str, Any]) -> MemorySnapshot:
 def with_snapshots(
     ranks: Sequence[RankEvents], snapshots: Sequence[MemorySnapshot], notes: list[str]
 ) -> list[RankEvents]:
-    """Return the ranks with the memory of their snapshots, matched by the number in a file's name, else by order.
+    """Return the ranks with the memory of their snapshots, in the same order.
 
-    Remarks for the user are appended to `notes`. `BadInput` unless there are none, or as many as traces.
+    Snapshots, ordered by the numbers in their files' names, belong to the ranks in ascending order; equal or missing
+    numbers keep the given order. Remarks for the user are appended to `notes`. `BadInput` unless there are no
+    snapshots, or as many as traces.
     """
     if not snapshots:
         return list(ranks)
@@ -101,7 +103,7 @@ def with_snapshots(
 
 
 def _number(path: Path) -> int:
-    """Return the rank in a file's name: the number after `rank`, else its last number."""
+    """Return the rank in a file's name: the number after `rank`, else its last number, else 0."""
     match = re.search(r"rank\D?(\d+)", path.stem) or re.search(r"(\d+)\D*$", path.stem)
     return int(match[1]) if match else 0
 

@@ -31,8 +31,9 @@ class PipelineTrace:
     """A trace of a pipeline's run: samples of the times, and of the memory, of each kind of pass on each stage.
 
     Keys of `times` (seconds) and `memory` (net bytes taken) are (kind, stage). `transfers[s]` are seconds between
-    stages s and s + 1, `peaks` bytes by device. `steps` has complete steps only, and is empty if a format has only
-    totals. `form` is the name of the format; `notes` say what could not be read.
+    stages s and s + 1, in either direction; there is no entry where none was measured. `peaks` are bytes by device,
+    None if not recorded for all. `steps` has complete steps only, and is empty if a format has only totals. `form` is
+    the name of the format; `notes` say what could not be read or was assumed.
     """
 
     form: str

@@ -61,7 +61,8 @@ class RankEvents:
         A pass with kernels lasts from the start of the first to the end of the last kernel launched in it. A pass on
         the host alone starts with its first operation, since waiting for a message is no operation. A pass that did
         nothing takes no time; it is at its start where kernels were recorded, else at its end. Such is torch's input
-        backward of stage 0, which waits for a gradient and leaves the work to its W.
+        backward of stage 0, which waits for a gradient and leaves the work to its W. If the rank has neither kernels
+        nor operations, each pass is as long as its annotation.
         """
         launched = [span.launched for span in self.kernels]
         begun = [span.start for span in self.operations]
@@ -104,11 +105,12 @@ def has_passes(events: RankEvents) -> bool:
 
 
 def blocks_of(events: RankEvents) -> list[Block]:
-    """Return every block with its seconds, from its first kernel to its last.
+    """Return every block that has kernels of its own, with its seconds, from its first kernel to its last.
 
-    Kernels that wait for other ranks do not count, nor do the kernels before them. Blocks of one name are on the stream
-    that works most for them; streams are numbered by their total work. A number at the end of a block's name counts the
-    layers: up in forwards, down in backwards.
+    Kernels that wait for other ranks do not count, nor do the kernels before them; a block without any other is left
+    out. Blocks of one name and kind are on the stream that works most for them. The busiest of these streams is
+    `compute`, a single other one `comm`; several others keep their numbers, as `stream7`. A number at the end of a
+    block's name counts the layers: up in forwards, down in B and W.
     """
     found = [(name, kind, own) for _, name, kind, own in events.blocks() if own]
     alike: dict[tuple[str, PassKind], list[list[Kernel]]] = {}
@@ -136,10 +138,9 @@ def _main_stream(kernels: Sequence[Kernel]) -> int:
 
 
 def _names(work: dict[int, float]) -> dict[int, str]:
-    """Return names of streams by number, given their seconds of work: the busiest is `compute`, a single other one
-    `comm`.
+    """Return names of streams by number, given their seconds of work; empty for no streams.
 
-    Empty for no streams.
+    The busiest is `compute`. A single other one is `comm`, of several each has its number, as `stream7`.
     """
     if not work:
         return {}

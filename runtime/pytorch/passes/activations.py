@@ -21,7 +21,8 @@ class Activations:
     """The activations of one rank in one iteration; each method runs, or prepares, a pass of the schedule.
 
     `move_out` and `move_in` copy what a forward saved to the host and back, `again` recomputes it. `moved` counts the
-    bytes sent to the host.
+    bytes sent to the host. `losses` has the losses of the last stage by micro-batch, computed by `loss(microbatch,
+    outputs)`.
     """
 
     def __init__(
@@ -36,11 +37,10 @@ class Activations:
         self.moved = 0
 
     def forward(self, step: Step, arguments: tuple[Any, ...]) -> list[Tensor]:
-        """Run a forward on `arguments` and keep for its backward what the schedule says; return the tensors for the
-        next stage.
+        """Run a forward on `arguments`, keep what its backward needs, and return the tensors for the next stage.
 
-        Kept are all saved tensors, those that an offload moves later, or only the input and random state for a
-        recomputation.
+        They are empty for the last stage. Kept are all saved tensors, also those that an offload moves later; for a
+        recomputation only the input and random state.
         """
         where = step.stage, step.microbatch
         if where in self._recomputed:

@@ -40,7 +40,7 @@ class WeightStore:
 
 
 def add_gradient(parameter: Tensor, gradient: Tensor) -> None:
-    """Set or add a parameter's gradient, as autograd would."""
+    """Set a parameter's gradient or add to it, as autograd would; nothing if the parameter requires none."""
     if parameter.requires_grad:
         parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
 
@@ -78,10 +78,10 @@ class _Split(torch.autograd.Function):
 
 
 def store_weight_gradients(stage: nn.Module) -> WeightStore:
-    """Make every `nn.Linear` in `stage` defer its weight gradients to a store, which is returned; others stay in B.
+    """Make every `nn.Linear` in `stage` defer its weight gradients to a store, which is returned.
 
-    Only the layers' `forward` is replaced, in place: they keep their type, parameters and attributes. Hooks of data
-    parallelism do not see gradients that a store computes.
+    Subclasses of it and other modules compute theirs in B. Only the layers' `forward` is replaced, in place: they keep
+    their type, parameters and attributes. Hooks of data parallelism do not see gradients that a store computes.
     """
     store = WeightStore()
     for module in stage.modules():

@@ -30,11 +30,11 @@ class RunFailed(PipeschedError):
 
 
 def launch(jobs: Sequence[Job], timeout: float = 60.0, device: str = "auto") -> list[Outcome]:
-    """Run jobs with equal numbers of devices in one group of processes, one job after the other.
+    """Run jobs with equal numbers of devices in one group of processes, one job after the other; return their outcomes.
 
-    `timeout` is the number of seconds, once all have loaded torch, in which no process may move on to another pass;
-    building the model and computing the reference may take any time. `device` is auto, cpu or cuda. Raises `RunFailed`,
-    and `BadInput` for what the user can change; no process outlives the call.
+    If no process moves on to another pass for `timeout` seconds, once all have loaded torch, the run has stalled.
+    Building the model and computing the reference may take any time. `device` is auto, cpu or cuda. Raises `RunFailed`
+    if a run stalls or fails, and `BadInput` for what the user can change; no process outlives the call.
     """
     (devices,) = {job.problem.devices for job in jobs}
     with tempfile.TemporaryDirectory(prefix="pipesched-run-") as name:

@@ -38,7 +38,10 @@ def supervise(folder: Path, devices: int) -> int:
 
 
 def _watched(folder: Path, ranks: Sequence[BaseProcess], parent: int) -> int:
-    """Wait for the processes as `supervise` does; those that go on are left alone."""
+    """Return 0 once all processes have ended well, 1 as soon as one has failed or the parent is gone.
+
+    A process that failed without writing a report gets one. Processes that still run are left running.
+    """
     while any(process.exitcode is None for process in ranks):
         wait([process.sentinel for process in ranks if process.exitcode is None], timeout=_POLL)
         if any(process.exitcode for process in ranks):

@@ -199,9 +199,9 @@ def run_under_torchrun(jobs: Sequence[Job], device: str, timeout: float) -> list
 
 
 def main(folder: Path, rank: int, world: int) -> None:
-    """Run as a process started by the supervisor: reads jobs from its folder, and writes state and outcomes to it.
+    """Run as process `rank` of `world` of the supervisor: reads jobs from the `folder`, and writes its state to it.
 
-    It is process `rank` of `world`.
+    Rank 0 also writes the outcomes. After an error the process writes `failed.RANK` and ends with code 1.
     """
     own = {"RANK": rank, "WORLD_SIZE": world, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": world}
     os.environ.update({key: str(value) for key, value in own.items()})

@@ -15,10 +15,14 @@ from torch.utils._pytree import tree_leaves
 
 
 class Meter(Protocol):
-    """A counter of the bytes in use, as a context around the work to be measured."""
+    """A counter of the bytes in use, as a context around the work to be measured.
+
+    Levels of different meters may include other memory: only differences between two readings of one meter are of the
+    work.
+    """
 
     def in_use(self) -> int:
-        """Return the bytes now in use by tensors created inside the context."""
+        """Return the bytes now in use."""
         ...
 
     def reset_peak(self) -> None:
@@ -108,5 +112,9 @@ class Allocator:
 
 
 def meter(device: torch.device, others: Iterable[Tensor]) -> Meter:
-    """Return the meter for a device; tensors in `others`, which exist already, are not counted."""
+    """Return the meter for a device.
+
+    On CPU it counts tensors made from now on, in its context, without those in `others`, which exist already. On GPU it
+    counts all that PyTorch has allocated there.
+    """
     return Allocator(device) if device.type == "cuda" else LiveStorages(others)

@@ -78,16 +78,21 @@ class StageBench:
         return event
 
     def meter(self) -> Meter:
-        """Return a meter of what passes take from now on: not parameters, their gradients, or tensors of other
-        stages."""
+        """Return a meter of the memory that passes take.
+
+        On CPU it does not count parameters, their gradients, or tensors of other stages; on GPU it counts all allocated
+        memory, of which the change in a pass matters.
+        """
         parameters = list(self._module.parameters())
         gradients = [p.grad for p in parameters if p.grad is not None]
         received = [self._x] if self._gradient is None else [self._x, self._gradient]
         return meter(self._device, [*parameters, *gradients, *self._module.buffers(), *received])
 
     def memory(self) -> tuple[dict[PassKind, int], dict[PassKind, int]]:
-        """Return the bytes that each kind of pass takes (negative: frees), and the workspace of each kind while it
-        runs, in bytes."""
+        """Return by kind of pass the bytes that it takes (negative: frees), and its workspace in bytes.
+
+        The workspace is the peak of the pass above the level before or after it, whichever is higher.
+        """
         taken: dict[PassKind, int] = {}
         workspace: dict[PassKind, int] = {}
         with self.meter() as usage:
@@ -100,7 +105,7 @@ class StageBench:
         return taken, workspace
 
     def bytes_of_parameters(self) -> int:
-        """Return the bytes of parameters and their gradients."""
+        """Return the bytes of the parameters that require a gradient, and of these gradients."""
         return sum(2 * p.numel() * p.element_size() for p in self._module.parameters() if p.requires_grad)
 
 

@@ -38,7 +38,7 @@ def between_processes(like: Sequence[Tensor], warm_up: int, repetitions: int) ->
 
 
 def check_link(device: torch.device) -> None:
-    """Raise `BadInput` if this machine has no second GPU to copy to."""
+    """Raise `BadInput` if `device` is a GPU and this machine has no second one to copy to."""
     if device.type == "cuda" and torch.cuda.device_count() < 2:
         raise BadInput(NO_LINK)
 
