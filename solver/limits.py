@@ -55,7 +55,8 @@ class Limits:
 def limits_from(name: str, limits: Limits | None, seconds: float | None) -> Limits:
     """Return the limits for a call of the function `name`, with `seconds` as the time limit if given.
 
-    `BadInput` if `limits` is something else; `name` is for its text.
+    With `limits` None they are the defaults. `BadInput` if `limits` is of another type or `seconds` is no number of at
+    least 0; `name` is for its text.
     """
     refuse_other("limits", limits, (Limits, type(None)), f"Limits(seconds=30), or {name}(…, seconds=30)")
     found = limits or Limits()

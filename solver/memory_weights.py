@@ -6,7 +6,10 @@ from pipesched.problem.problem import Problem
 
 
 def weights_of(problem: Problem) -> list[int]:
-    """Return the divisor of each device's memory for comparisons: its capacity if these differ, else 1."""
+    """Return the divisor of each device's memory, in steps, for comparisons: its capacity, or 1 for all devices.
+
+    Capacities are taken if every device has one, none is 0, and they differ.
+    """
     known = [c for c in problem.room if c is not None]
     differ = len(known) == problem.devices and len(set(known)) > 1 and min(known) > 0
     return known if differ else [1] * problem.devices

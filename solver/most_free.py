@@ -31,9 +31,9 @@ def leaving_most(search: Callable[[Problem, Limits], Solution], problem: Problem
     """Return the schedule with the most free memory and, of those, the least time that `search` finds.
 
     The solution is of the problem with that amount reserved: its bound holds for all schedules that leave as much. An
-    amount that no schedule exceeds is known beforehand. If no schedule that leaves it is found, which happens only with
-    activations that move or memory of running passes, smaller amounts are tried by bisection. An infeasible problem is
-    searched with nothing reserved.
+    amount that no schedule exceeds is known beforehand, and tried first. There may be no schedule that leaves it only
+    with activations that move or memory of running passes: then smaller amounts are tried by bisection. If none is
+    found before the time is over, the last search reserves nothing, as for an infeasible problem.
     """
     most = most_left(problem)
     if most is None:
@@ -49,9 +49,10 @@ def leaving_most(search: Callable[[Problem, Limits], Solution], problem: Problem
 
 
 class _Amounts:
-    """Bisection over the free memory, in steps of memory: `low` was found, `tried` was not, and none exceeds `bound`.
+    """Bisection over the free memory, in steps of memory.
 
-    `low` is -1 until a schedule is found.
+    `low` is the largest amount that a schedule found leaves free, -1 until there is one; `tried` is the smallest for
+    which none was found; no schedule leaves more than `bound`.
     """
 
     def __init__(

@@ -77,7 +77,7 @@ def _fitting(problem: Problem, schedule: Schedule, name: str) -> Candidate:
 
 
 def _with_waits(problem: Problem, schedule: Schedule) -> Iterator[Schedule]:
-    """Yield orders of tasks, from an order of passes, with the waits between streams that memory needs.
+    """Yield up to three orders of tasks, from an order of passes, with the waits between streams that memory needs.
 
     For unequal micro-batches they are made on the problem with a chain for each factor.
     """

@@ -19,8 +19,8 @@ class DiagramParams:
     )  # fmt: skip
     most_labels: int = tuned(200_000_000, "labels looked at in one run", 10_000, 10**10)
     most_numbers: int = tuned(50_000_000, "numbers of 4 or 8 bytes in memory at once", 10**6, 10**9)
-    completion_numbers: int = tuned(3, "times as many before the states that memory leaves out are known", 1, 20)
-    most_states: int = tuned(500_000, "states of a set of devices, about those of a second", 1_000, 10**8)
+    completion_numbers: int = tuned(3, "times as many, as estimated with the states that memory excludes", 1, 20)
+    most_states: int = tuned(500_000, "estimated states of a set of devices, which take about a second", 1_000, 10**8)
     most_devices: int = tuned(4, "devices, or chains, modelled together; with blocks half as many", 1, 16)
     value_step: int = tuned(16, "part of the gap by which the threshold rises first: 1 / this", 1, 256)
     shortest_value_step: int = tuned(4, "part of the first step below which no smaller one is tried: 1 / this", 1, 64)

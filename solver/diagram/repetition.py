@@ -18,7 +18,7 @@ from solver.parameters import tunable, tuned
 class RepetitionParams:
     """Rounds of a diagram (each has every step once) after which further rounds are skipped."""
 
-    rounds: int = tuned(96, "rounds compiled before", 8, 10_000)
+    rounds: int = tuned(96, "rounds compiled before any is skipped", 8, 10_000)
     lengths: tuple[int, ...] = tuned(
         (*range(1, 17), 24, 32, 48, 64, 80),
         "rounds of a period looked for: few, where labels repeat exactly, and many, which lose less", 1, 1000,

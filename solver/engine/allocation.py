@@ -42,7 +42,7 @@ class AllocationParams:
     first_slice: float = tuned(1 / 64, "of the limit", 1 / 1000, 1 / 4)
     first_counted_slice: float = tuned(1 / 8, "of counted work, which is used up after three doublings", 1 / 64, 1)
     restart_growth: float = tuned(3.0, "times the time so far, where a slice begins from the start", 1, 10)
-    discount: float = tuned(0.5, "weight of what a slice closed, with each later one", 0, 1)
+    discount: float = tuned(0.5, "factor on what a slice closed, for each later slice of its arm", 0, 1)
     hope: float = tuned(0.1, "of the gap, expected from as much time as an arm has had", 0.001, 1)
     waits_for_compilation: float = tuned(
         0.5, "of the limit, until which arms that had a slice wait for compilation", 0, 1,
@@ -172,8 +172,8 @@ class Allocation:
         """Return the unfinished arm of the highest worth whose kernels are compiled, waiting until there is one.
 
         For the first part of the time limit arms that had a slice wait until those without one are compiled, since
-        running meanwhile makes the compilation take twice as long. Returns None if all arms have ended; may if the
-        search is over.
+        running meanwhile makes the compilation take twice as long. Returns None if all arms have ended, or if the
+        search is over before the kernels of any arm are compiled.
         """
         clock = self.search.clock
         while arms := sorted((arm for arm in self.arms if arm.runs), key=lambda arm: -arm.worth):
@@ -268,7 +268,10 @@ def _distance(search: Search, before: float) -> float:
 
 
 def _arms(search: Search, subsolvers: Sequence[Subsolver | RoundRobin]) -> list[Arm]:
-    """Start each subsolver that serves the search's problem, up to its first slice; return an arm for each group."""
+    """Start each subsolver that serves the search's problem, up to its first slice; return their arms.
+
+    A group of which several members serve the problem is one arm.
+    """
     begun = (
         [running for one in members_of(subsolver) if (running := _begun(one, search)) is not None]
         for subsolver in subsolvers

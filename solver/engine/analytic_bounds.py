@@ -25,10 +25,10 @@ ALWAYS = "load"
 @dataclass(frozen=True)
 @tunable
 class AnalyticBounds:
-    """Source of the analytic bounds with which a search begins: the load bound, then all others.
+    """Source of the analytic bounds with which a search begins.
 
-    A bound whose name is in `left_out` is not computed, nor is one that would begin after `share` of the time limit.
-    With `load_only` the load bound is the only one.
+    Bounds whose names are in `left_out` are not computed, and what has not ended after `share` of the time limit is
+    given up; the load bound is always computed to its end. With `load_only` all others are dropped.
     """
 
     share: float = tuned(0.2, "of the time limit", 0, 1)
@@ -38,9 +38,9 @@ class AnalyticBounds:
     def certificates(self, problem: Problem, clock: Clock, stop: Event) -> tuple[list[Certificate], list[str]]:
         """Return the certificates, strongest first, and notes for the user on bounds that took too long or failed.
 
-        Bounds that fail with the same error, as by a relaxation that they share, have one note together. No bound is
-        started after `stop` is set. For an infeasible problem there is only the load bound: the others count passes
-        that the memory would have to allow.
+        Bounds that fail with the same error, as by a relaxation that they share, have one note together. After `stop`
+        is set, and for an infeasible problem, only the load bound is computed: the others count passes that the memory
+        would have to allow. If there is no certificate, the one of a bound of 0 is returned.
         """
         none = why_infeasible(problem) is not None
         until = inf if clock.counts_work else clock.share(self.share)

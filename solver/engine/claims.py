@@ -51,7 +51,8 @@ def claimed(search: Search, bounds: Bounds) -> Work:
     checked.
 
     `bounds(stop, labels)` yields certificates until the event `stop` is set or so many labels of diagrams were
-    expanded. Slices continue one run of it; under a deterministic limit each slice starts it again with more labels.
+    expanded. Slices continue one run of it; under a deterministic limit each slice starts it again, with as many labels
+    as the slice's work allows.
     """
     while search.clock.counts_work:
         slice_ = yield

@@ -38,10 +38,9 @@ class Clock:
         return max(0.0, min(self.share(share), self._limit - self.seconds))
 
     def allowed(self, share: float = 1.0) -> float:
-        """Return the seconds left of the first `share` (0 to 1) of the time limit; infinity under a deterministic
-        limit.
+        """Return the seconds until the time limit, but at most `share` (0 to 1) of the limit.
 
-        Under such a limit work is counted, and must not depend on the clock.
+        Under a deterministic limit infinity, since work is counted then, and must not depend on the clock.
         """
         return inf if self.counts_work else self.left(share)
 

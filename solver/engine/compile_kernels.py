@@ -82,7 +82,7 @@ def compile_bounds(
 ) -> None:
     """Compute and check the bounds `bounds(problem, stop)` of a small problem, which compiles the kernels of both.
 
-    `given` has the keys of the problem's file; a memory capacity is added to them.
+    `given` has the keys of the problem's file, in which `memory` is replaced by a capacity of 2 activations.
     """
     problem = problem_from({**given, "memory": {"capacity": 2}})
     for certificate in bounds(problem, Event()):

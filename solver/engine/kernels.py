@@ -142,7 +142,7 @@ ALL_KERNELS = (
 def kernels_for(problem: Problem) -> Kernels:
     """Return the kernels that a local search on this problem calls.
 
-    Those of tasks where the passes are not plain, those with modes where modes can save time.
+    If passes are not plain they are those of tasks; else those with modes, if modes can save time, or those without.
     """
     if problem.view is None:
         return TASK_KERNELS

@@ -28,9 +28,9 @@ from solver.tasks.dispatch import expanded
 class Relaxed:
     """Search of the relaxed problem `poorer`, whose results are passed to the search of the `whole` problem.
 
-    An order of plain passes becomes a starting order of the whole problem, unless that has gathers and reductions, arcs
-    between chains, or activation modes. If the stages of the relaxed problem are tasks of the whole one, only bounds
-    are passed on; `decomposition` says which stage is which task, and is None otherwise.
+    Bounds are always passed on. An order of plain passes is expanded to starting orders of the whole problem, except
+    where that has activation modes, or where the stages of the relaxed problem are tasks of the whole one.
+    `decomposition` says in that case which stage is which task, and is None otherwise.
     """
 
     def __init__(

@@ -8,7 +8,10 @@ from solver.engine.search import Search
 
 
 def run(search: Search) -> None:
-    """Run every construction heuristic, then the subsolvers until the gap is closed or the time is over."""
+    """Run every construction heuristic, then the subsolvers until the gap is closed or the time is over.
+
+    Subsolvers need a first schedule: without one the search ends after the construction heuristics.
+    """
     engine = search.engine
     if engine.subsolvers and not search.clock.counts_work:
         # Of all kernels those of list scheduling compile fastest, and they give the first schedules.

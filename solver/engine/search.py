@@ -150,9 +150,10 @@ class Engine:
 class Search:
     """Context of subsolvers: problem, limits, clock, incumbent, and the schedules from which local search starts.
 
-    `report` is called with every improvement. The event `stop` ends the search from outside, and so does `over()` once
-    it is True. `chains` is given if the problem stands for one with unequal micro-batches, with a chain for each
-    factor. A search `within` another one uses its clock, and its workers except those dedicated to one subsolver.
+    `report` is called with every improvement. The search is done once the event `stop` is set, or the function given as
+    `over` returns True. `chains` is given if the problem stands for one with unequal micro-batches, with a chain for
+    each factor. A search `within` another one uses its clock, and its workers except those dedicated to one subsolver.
+    `candidates` are the results of the published schedules tried so far.
     """
 
     def __init__(

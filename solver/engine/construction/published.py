@@ -21,8 +21,9 @@ from solver.published import candidate
 class PublishedSchedules:
     """Simulate published schedules, within `share` of the time limit.
 
-    In problems with more than `compare_up_to_passes` passes it ends once the optimum is proved; in smaller ones all are
-    simulated for the comparison shown to the user. With `very_long` it applies only to very long problems.
+    In problems with more than `compare_up_to_passes` passes it ends once the search is done (the gap is closed); in
+    smaller ones all are simulated for the comparison shown to the user. With `very_long` it applies only to very long
+    problems.
     """
 
     share: float = tuned(0.2, "of the time limit", 0, 1)

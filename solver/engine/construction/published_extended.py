@@ -59,10 +59,10 @@ class PublishedExtended:
 
 
 def _extended_in_order(problem: Problem) -> list[Heuristic]:
-    """Return the published schedules to extend: those that lose least time first, those found by a search last.
+    """Return the published schedules to extend: those that lose least time first, promising searched ones last.
 
-    Where some device has no memory for 2p-1 activations (p devices), schedules that keep up to two activations per
-    device follow those that keep fewer.
+    Where some device has no memory for 2p-1 of its largest activations (p devices), schedules that may keep up to 2p of
+    them (`high_memory`) follow the others.
     """
     stages, room = problem.placement.stages_of, problem.room
     most = 2 * problem.devices - 1
@@ -79,7 +79,7 @@ def _extended_in_order(problem: Problem) -> list[Heuristic]:
 def _offer(search: Search, short: Problem, heuristic: Heuristic) -> bool:
     """Offer a heuristic's schedule of the short problem extended to all micro-batches.
 
-    False if that schedule does not fit the memory, or has no part that repeats.
+    False if that schedule does not apply, does not fit the memory, or has no part that repeats.
     """
     found = candidate(short, heuristic)
     extendable = best_extendable([found.timeline]) if found.fits and found.timeline is not None else None

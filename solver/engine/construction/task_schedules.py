@@ -59,9 +59,9 @@ class TaskSchedules:
     def _orders(self, search: Search) -> Iterator[Schedule]:
         """Yield orders of passes on every device, from each of which schedules of tasks are made.
 
-        With modes of activations they are the published schedules that keep every activation, each with modes chosen so
-        that memory suffices; else one micro-batch after the other (in groups too, with gathered parameters), the
-        published schedules and list schedules.
+        They are one micro-batch after the other (in groups too, with gathered parameters), then the published schedules
+        and list schedules. With modes of activations only orders that keep every activation are taken, and each gets
+        modes with which memory suffices.
         """
         if search.problem.network.has_activation_modes:
             published = [one.timeline for one in search.candidates if one.timeline is not None]

@@ -38,7 +38,7 @@ class BeamSchedules:
     width_growth: int = tuned(3, "times as many nodes the next time", 2, 10)
     fewer_runs: int = tuned(3, "times fewer runs the next time: as much time for each width", 1, 10)
     memory_factor: float = tuned(
-        1.5, "times as long as without a wait, for which activations are expected in memory", 1, 4,
+        1.5, "times the stay of an activation in memory without waits, as it is expected", 1, 4,
         "without it single preferences are 5 to 40 % worse; of twelve tried with 60 nodes on 17 problems of seeds 35 "
         "and 36 the three of this subsolver together are .2 % above the best of all",
     )  # fmt: skip

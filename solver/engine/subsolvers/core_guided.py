@@ -125,7 +125,7 @@ def _improve_alone(search: Search, by: str) -> bool:
 def _from_what_is_proved(own: CoreGuided, search: Search, slice_: Slice) -> Generator[None, Slice, Slice | None]:
     """Search from the proved bound upwards, slice after slice, until others have proved more.
 
-    Returns the slice with which to restart; None if CP-SAT completed.
+    Returns the slice with which to restart; None if CP-SAT completed, or there was no time to build the model.
     """
     clock, reached = search.clock, search.incumbent.lower_bound
     began, stated, heard, least = clock.seconds, False, 0.0, 0.0  # the last report, and the shortest slice then

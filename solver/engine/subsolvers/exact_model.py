@@ -26,7 +26,8 @@ class ExactModel:
     """CP-SAT restarted in each slice from the incumbent; without `literals` orders are stated by intervals alone.
 
     With `in_order`, for problems with activations that may be offloaded or recomputed, micro-batches keep their order
-    in every kind of pass: these are far fewer schedules, often good ones, but they give no bound.
+    in every kind of pass that each of them runs: these are far fewer schedules, often good ones, but they give no
+    bound.
     """
 
     literals: bool = True

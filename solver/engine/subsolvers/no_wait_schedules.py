@@ -92,7 +92,10 @@ class NoWaitSchedules:
 
 
 def _blocks(search: Search) -> Iterator[Block]:
-    """Yield the passes of a micro-batch with split backwards, and with fused ones where some of these are shorter."""
+    """Yield the passes of a micro-batch, with its real times and simplified ones.
+
+    Backwards are split where the problem splits them; then fused, if it does not or if some fused ones are shorter.
+    """
     view = search.problem.view
     assert view is not None
     fused = not view.splits or any(view.saved_by_fusing(s) for s in view.stages)

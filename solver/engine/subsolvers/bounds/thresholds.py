@@ -33,9 +33,10 @@ class ThresholdsOnDevices(DiagramBounds):
 class ThresholdsOnStages(DiagramBounds):
     """Refute thresholds by diagrams of all stages of one device and the other stages that raise the bound most.
 
-    It is for problems with several stages on a device. If a diagram of any subsolver proved the current lower bound,
-    diagrams of its stages and further ones are tried first, with completion bounds from it; then each device is tried
-    once. `work` of `bounds` limits the labels of each of these searches, not of all together.
+    It is for problems with several stages on a device. Where a threshold diagram, of any subsolver, proved the current
+    lower bound, diagrams of its stages and further ones are tried first, with completion bounds from it. Then each
+    device with several stages of a chain is tried once. `work` of `bounds` limits the labels of each of these searches,
+    not of all together.
     """
 
     name: str = "diagrams of some stages"
