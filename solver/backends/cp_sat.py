@@ -87,7 +87,7 @@ def solve_model(
     """Solve a model until it is complete, a limit is reached or `stop` is set.
 
     If a model with large numbers is found infeasible, it is solved again without presolve, which can be wrong there.
-    `Disagreement` if CP-SAT rejects the model.
+    `Disagreement` if CP-SAT rejects the model; an error of a callback is raised, too.
     """
     began = time.monotonic()
     answer = _solved(model, parameters, stop, callbacks)

@@ -40,7 +40,7 @@ class ExtensionParams:
         (2, 8), "times the micro-batches of the shorter problem, one after the other", 2, 64,
         "nearly all published schedules are steady after two",
     )  # fmt: skip
-    most_rounds: int = tuned(64, "rounds after which the times of the first of them recur", 1, 1000)
+    most_rounds: int = tuned(64, "rounds at most, after which start times recur", 1, 1000)
 
 
 _PARAMS = ExtensionParams()
@@ -135,9 +135,9 @@ def _steady(known: Timeline, one: Cut, other: Cut, trial: Problem, name: str) ->
     """Simulate `known`, extended to the micro-batches of `trial`, and return it if its last rounds recur; else None.
 
     They recur if every pass of the last rounds starts and ends a constant time after its counterpart some rounds
-    before, over as many rounds as a dependency can reach back. None also if the schedule is not valid or deadlocks.
-    Rounds without their micro-batches do not count as rounds: their passes belong to the following round. `name` is the
-    schedule's name.
+    before, over as many rounds as a dependency can reach back. From the first round that lacks passes, since
+    micro-batches in excess are left out, all passes count as the part after the last round. None also if the schedule
+    deadlocks or breaks the required order of micro-batches. `name` is the schedule's name.
     """
     try:
         longer = repeated(known, one, other, trial)
@@ -169,11 +169,11 @@ def _steady(known: Timeline, one: Cut, other: Cut, trial: Problem, name: str) ->
 
 
 def _reach(microbatch: Ints, number: Ints, most: int) -> int:
-    """Return the largest number of rounds between a pass and a predecessor, from the micro-batch and round of each
-    pass.
+    """Return an upper bound, at least 1, on the number of rounds between a pass and a predecessor.
 
-    Predecessors are on its device or of its micro-batch. The distance is bounded by that between the first and the last
-    round with passes of one micro-batch, and is at least 1. `most` is no less than any round.
+    Predecessors are on its device or of its micro-batch; the bound is the distance between the first and the last round
+    with passes of one micro-batch. The arrays have the micro-batch and the round (`number`) of each pass; `most` is no
+    less than any round.
     """
     low, high = np.full(microbatch.max() + 1, most), np.full(microbatch.max() + 1, -1)
     np.minimum.at(low, microbatch, number)

@@ -73,8 +73,7 @@ def _each(unit: Problem) -> str:
 def _loads(unit: Problem) -> list[PeriodCertificate]:
     """Return a certificate of the load of every device, which runs one pass at a time.
 
-    Where passes have several tasks there is one for every stream. The value is the ticks of one micro-batch of each
-    chain.
+    Where passes have several tasks there is one for every stream. Values are in ticks per micro-batch.
     """
     if unit.view is None:
         return list(map(partial(_of_stream, unit), load(unit, unit.objective)))
@@ -97,7 +96,10 @@ def _levels(unit: Problem) -> list[PeriodCertificate]:
 
 
 def _load(unit: Problem, paths: Paths, device: int) -> PeriodCertificate:
-    """Return the certificate of a device's load: the least ticks of its passes for one micro-batch of each chain."""
+    """Return the certificate of a device's load, in ticks per micro-batch.
+
+    That is the least time of its passes for one micro-batch of each chain, divided by the number of these chains.
+    """
     work = paths.work(device)
     value = Fraction(work, unit.microbatches)
     text = f"Device {device} computes {amount(unit, work)} for every {_each(unit)} one pass at a time"
@@ -115,8 +117,9 @@ def _of_stream(unit: Problem, one: Certificate) -> PeriodCertificate:
 
 
 def _in_flight_limit(unit: Problem, paths: Paths, stage: int) -> list[PeriodCertificate]:
-    """Return the certificate of a stage's in-flight limit, in a list; empty where its device's memory is unlimited.
+    """Return the certificate of a stage's in-flight limit, in a list.
 
+    Empty where the device's memory is unlimited or admits none, or the stage has no activation.
     If memory admits K micro-batches to the stage, then K of them take one round trip at least.
     """
     device = unit.placement.stage_device[stage]
@@ -136,8 +139,9 @@ def _in_flight_limit(unit: Problem, paths: Paths, stage: int) -> list[PeriodCert
 
 
 def _level(unit: Problem, paths: Paths, device: int) -> list[PeriodCertificate]:
-    """Return the certificate of Little's law for a device's memory, in a list; empty where it is unlimited.
+    """Return the certificate of Little's law for a device's memory, in a list.
 
+    Empty where the memory is unlimited or 0, or the device has no passes.
     The memory times time that a micro-batch takes of a device is at most what the device has within a period.
     """
     capacity = unit.room[device]

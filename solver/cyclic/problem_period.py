@@ -104,7 +104,7 @@ def best_period(
 
     Patterns are read from published and list schedules of a long run, then from those of `search_long_run`; CP-SAT
     looks for shorter ones. `BadInput` for a problem without a period. If nothing fits in memory, there is no pattern.
-    `on_progress` gets every better pattern.
+    `on_progress` gets every better pattern of the last search, beginning with those read before.
     """
     refuse_no_period(problem)
     limits, stop = limits or Limits(), stop or Event()

@@ -141,7 +141,7 @@ def repeating(timeline: Timeline) -> Iterator[tuple[Cut, Cut]]:
 
 
 def _cuts(timeline: Timeline) -> Iterator[Cut]:
-    """Yield the cut of the schedule at each instant when a micro-batch starts on the first chain, in order of time."""
+    """Yield the cut at each instant, after the first, when a micro-batch starts on the first chain, by time."""
     problem, columns = timeline.problem, timeline.schedule.columns
     entry = F, problem.placement.chains[0][0]
     opens = np.diff(columns.slot, prepend=-1).astype(bool) | np.diff(columns.device, prepend=-1).astype(bool)

@@ -45,7 +45,7 @@ class SolvePeriodParams:
 
     extra_seconds: float = tuned(1.0, "s beyond the time limit for the published schedules", 0, 10)
     seconds_per_pass: float = tuned(1e-4, "s to unroll a pattern, time and validate it", 1e-6, 1e-2)
-    own_share: float = tuned(0.2, "of the time limit at most, kept for that", 0, 1)
+    own_share: float = tuned(0.2, "of the time limit at most, kept for unrolling", 0, 1)
 
 
 _PARAMS = SolvePeriodParams()
