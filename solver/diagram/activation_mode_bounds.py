@@ -54,9 +54,10 @@ def is_covered(problem: Problem) -> bool:
 def bounds_of_activation_modes(
     problem: Problem, stop: Event, open_ticks: Callable[[], tuple[float, float]], work: int
 ) -> Iterator[Certificate]:
-    """Yield certificates of increasing value between the proved bound and a schedule's value (`open_ticks`, in ticks).
+    """Yield certificates of increasing value between the proved bound and a schedule's value, in ticks.
 
-    At most `work` labels (times of partial orders) are expanded. Nothing is yielded where `is_covered` is False.
+    `open_ticks` returns both. `work` limits the labels (times of partial orders) that are expanded, each of which
+    counts as `label_cost` labels of a compiled diagram. Nothing is yielded where `is_covered` is False.
     """
     if not is_covered(problem):
         return

@@ -1,4 +1,4 @@
-"""Threshold bounds on growing sets of devices; each device's own diagram prunes orders that cannot end before V ticks.
+"""Threshold bounds on growing sets of devices; the diagram of each single device prunes orders that end too late.
 
 All chains on the devices are modelled, with the memory and the blocks that they share there. Single devices are first,
 then sets of those with the best bounds. So few labels remain that sets of six and more devices are affordable.

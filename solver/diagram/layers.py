@@ -47,10 +47,10 @@ class Labels(NamedTuple):
 
 
 class Least(NamedTuple):
-    """Result of a diagram: the least `ticks` from the first step to the end of the objective; None after too much work.
+    """Result of a diagram: the least `ticks` from the first step to the end of the objective.
 
-    With a threshold, at most the threshold. `work`: labels looked at. `merged`: True if labels were merged, so that a
-    greater width might prove more.
+    With a threshold, at most the threshold. None if the diagram was not finished, by a limit or a stop, or if no order
+    ends. `work`: labels looked at. `merged`: True if labels were merged, so that a greater width might prove more.
     """
 
     ticks: Ticks | None
@@ -66,7 +66,7 @@ def first_layer(steps: Steps, kind: type[np.signedinteger]) -> Layer:
 
 
 def slices(first: Numbers, most: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges (since, until) of consecutive states with about `most` labels each, at least one state.
+    """Yield ranges (since, until) of consecutive states with at most `most` labels each, or of one state with more.
 
     State n has the labels from index `first[n]` up to, not including, `first[n + 1]`.
     """

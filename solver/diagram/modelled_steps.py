@@ -26,8 +26,8 @@ def modelled_steps(
 ) -> ModelledSteps | None:
     """Return the steps of a diagram in which `stages` are modelled, chain by chain in chain order; others are delays.
 
-    None if numbers are too large or nothing fits the memory. For a span the time of `device` counts; without one, the
-    time of the only chain from its first forward on.
+    None if numbers are too large or nothing fits the memory. For a span the time of `device` counts, from its first
+    start; with `device` None, the time from the first forward of the only chain, for the makespan from time 0.
     """
     try:
         return _kept_steps(problem, paths, stages, device)
@@ -199,11 +199,11 @@ def _tail(paths: Paths, step: Step, device: DeviceId | None) -> Ticks:
 
 
 def _reach(device: Numbers, starts: TickArray, before: TickArray, last: Numbers, devices: int) -> TickArray:
-    """Return by step and device the least ticks in which a micro-batch that has the step before it reaches the device.
+    """Return by step and device the least ticks until a micro-batch that is about to run the step reaches the device.
 
-    They count from the end of that step before to the start of the first step, this or a later one of the chain, that
-    is on the device; half of `NEVER` if none is. `starts` are the earliest starts of steps, `before` the ends of the
-    steps before them, `last` the last steps of their chains.
+    They count from the end of the step before to the start of the first step, this or a later one of the chain, that is
+    on the device; half of `NEVER` if none is. `starts` are the earliest starts of steps, `before` the ends of the steps
+    before them, `last` the last steps of their chains.
     """
     found = np.full((len(device), devices), NEVER // 2, np.int64)
     for n, end in enumerate(last):

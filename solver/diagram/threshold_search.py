@@ -98,9 +98,9 @@ class ThresholdSearch:
     ) -> Iterator[Certificate]:
         """Yield certificates of increasing value from orders of the steps `kept`, pruned by the diagrams in `smaller`.
 
-        First the value of the best schedule is tried as threshold, within `at_once` labels. Then thresholds grow by
-        `step` ticks at first, and by no less than `shortest`. With `rows`, each diagram in `smaller` computes its
-        completion rows again for each threshold, up to that many per state.
+        First the value of the best schedule is tried as threshold, within `at_once` labels (0: not tried). Then
+        thresholds grow by `step` ticks at first, and by no less than `shortest`. With `rows`, each diagram in `smaller`
+        computes its completion rows again for each threshold, up to that many per state.
         """
         at_every_threshold = projected_completions(self.problem, kept, smaller if rows is None else ())
 

@@ -17,8 +17,9 @@ class Paths:
 
     `forward` is the least duration of a forward, `gradient` of the pass that computes the input's gradient (B, or BW),
     and `backward` of a whole backward (B and W, or BW) on its device. A pass in an overlapped block lasts as long as
-    the block, which may be less than it takes alone; the least durations allow for that. Paths include transfers.
-    `ValueError` for unequal micro-batches.
+    the block, which may be less than it takes alone; the least durations allow for that. Of one micro-batch, transfers
+    included, `head` is from time 0 to the forward's start, `round_trip` from its end to the backward's start, and
+    `back` from the gradient's end to that on the chain's first stage. `ValueError` for unequal micro-batches.
     """
 
     def __init__(self, problem: Problem) -> None:

@@ -99,8 +99,8 @@ def least_end(
 
     With completion bounds it is the least end of orders that may end before `value`, or `value` if that is less. After
     `until` rounds, in each of which every step runs once, further rounds may be skipped. If `reached` is a list, the
-    states of each layer are appended to it, with the least of every time. The ticks are None after a stop, or if more
-    than `work` labels would be looked at.
+    states of each layer are appended to it, with the least of every time. The ticks are None after a stop, after more
+    than `work` labels or more in one layer than memory allows, and if no order ends and there is no `value`.
     """
     found = compiled_within(ChainSteps(steps, width, completions, value, until, reached), stop, work, _LAYER)
     if not found.finished:

@@ -27,7 +27,7 @@ class IdleGap(NamedTuple):
 
 
 def head_gap(paths: Paths, device: int, chains: list[list[StageId]], spare: int) -> IdleGap:
-    """Return the gap from the start of a device's first pass to its first backward, in which only forwards can run.
+    """Return the gap from a device's first start to the start of its first backward, in which only forwards can run.
 
     The gap has its least length, and the most ticks of forwards that memory admits in it. The first backward is on the
     last stage that some chain has on the device, so its micro-batch has run all stages of the chain there before.
@@ -50,7 +50,7 @@ def head_gap(paths: Paths, device: int, chains: list[list[StageId]], spare: int)
 
 
 def tail_gap(paths: Paths, device: int, chains: list[list[StageId]]) -> IdleGap:
-    """Return the gap from the end of a device's last forward to the last backward of that micro-batch on the device.
+    """Return the gap from the end of a device's last forward to the start of that micro-batch's last backward there.
 
     The gap has its least length, and the most ticks of passes that can run in it: backwards and weight passes of
     micro-batches whose activations were in memory together with those of the last one. Since any chain may be last, the
