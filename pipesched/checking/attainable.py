@@ -53,8 +53,8 @@ def _step(problem: Problem) -> Fraction:
 def denominators(problem: Problem) -> int:
     """Return the largest denominator, in steps of the problem, that the least value of an order may have as a fraction.
 
-    Under the span it is the largest number of paths on a cycle: one for each device; or 1 if the same device always
-    begins first and ends last. For every other objective it is 1.
+    Under the span it is the largest number of paths on a cycle: one for each device that runs passes; or 1 if the same
+    device always begins first and ends last. For every other objective it is 1.
     """
     if not problem.objective.by_device:
         return 1

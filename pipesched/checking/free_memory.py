@@ -38,7 +38,9 @@ def check_most_free(plan: PlanProblem, bound: Fraction) -> list[Finding]:
 
 
 def check_most_left(problem: Problem, bound: Fraction) -> Finding:
-    """Return the finding on the claim that no schedule leaves more than `bound` of memory free, in the file's unit.
+    """Return the finding, verified or not, on the claim that no schedule leaves more than `bound` of memory free.
+
+    The bound is in the file's unit. At least one device must have a limited memory.
 
     While the last forward of a micro-batch on a device runs, its forwards on earlier stages there have run and none of
     their backwards. So on the device there is what each of these stages keeps at least until its backward, and what the

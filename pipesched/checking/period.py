@@ -43,7 +43,8 @@ def period_stream_load(problem: Problem, evidence: OnStream) -> Fraction:
 def period_in_flight(problem: Problem, evidence: OnStage) -> Fraction:
     """Argument: memory admits K micro-batches to a stage, each for its round trip, so at most K start in that time.
 
-    Returns the bound in ticks. Raises `RefusedEvidenceError` for a stage that does not exist.
+    Returns the bound in ticks. Raises `RefusedEvidenceError` for a stage that does not exist, that no micro-batch
+    passes, or whose micro-batches memory does not limit.
     """
     if not 0 <= evidence.stage < len(problem.stages):
         raise RefusedEvidenceError(f"there is no stage {evidence.stage}")
@@ -57,7 +58,8 @@ def period_memory(problem: Problem, evidence: OnDevice) -> Fraction:
     """Argument: memory times ticks of one micro-batch of each chain, from forward to backward, against the device's
     memory.
 
-    Returns the bound in ticks. Raises `RefusedEvidenceError` if that memory has no limit.
+    Returns the bound in ticks. Raises `RefusedEvidenceError` if that memory has no limit, or none is left for
+    activations.
     """
     unit = _one_of_each_chain(problem)
     here = OneDevice(unit, evidence.device)
@@ -117,6 +119,7 @@ class _MemoryShares(NamedTuple):
 
 
 def _memory_shares(unit: Problem, multipliers: tuple[Fraction, ...]) -> _MemoryShares:
+    """Return the sums for one micro-batch of each chain; `multipliers` are those of memory over time, by device."""
     count = len(unit.stages)
     waiting, transfers, per_unit = [Fraction(0)] * count, [Fraction(0)] * count, [Fraction(0)] * count
     for chain in unit.placement.chains:

@@ -19,8 +19,7 @@ _Before = dict[Task, set[Task]]
 
 
 def cycles(timeline: Timeline) -> Iterator[Violation]:
-    """Yield at most one violation: a cycle of tasks of zero duration at one instant, each of which must precede the
-    next."""
+    """Yield at most one violation: a cycle of tasks without duration at one instant, each waiting for the next."""
     before = _before(timeline)
     left = set(before)
     while free := {task for task in left if not before[task] & left}:

@@ -38,10 +38,10 @@ from pipesched.validation.violation import Violation
 
 
 def memory_by_order(timeline: Timeline) -> Iterator[Violation]:
-    """Yield at most one violation for each device or host, for the first pass that memory may lack under other
-    durations.
+    """Yield at most one violation for each device or host: the first pass that may lack memory under other durations.
 
-    For timelines valid in order and times.
+    For timelines valid in order and times. Nothing is yielded where devices have one stream each and no activation
+    moves to another device.
     """
     problem = timeline.problem
     limits = [*problem.room, *(host.capacity for host in problem.resources.hosts)]
@@ -87,7 +87,7 @@ def _first_above(
 ) -> Iterator[Violation]:
     """Yield the violation of the first pass for which not enough memory is certainly free when it starts.
 
-    `changes` are the amounts that each pass takes and frees.
+    `changes` are the amounts that each pass takes at its start and at its end (negative: frees).
     """
     taking = [(p, at_start) for p, (at_start, _) in zip(passes, changes, strict=True) if at_start > 0]
     giving = [(p, -at_end) for p, (_, at_end) in zip(passes, changes, strict=True) if at_end < 0]

@@ -97,7 +97,7 @@ def placement(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
 
 
 def queues(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
-    """Yield violations of a fixed order of micro-batches, which forwards of each stage keep, and backwards too.
+    """Yield violations of a fixed order of micro-batches in the forwards, or the backwards, of a queue of stages.
 
     For schedules that contain every pass once and give no orders of tasks.
     """
@@ -120,7 +120,7 @@ def out_of_turn(problem: Problem, one: Pass, other: Pass) -> Violation:
 def in_fixed_order(problem: Problem, schedule: Schedule) -> Iterator[tuple[Pass, Pass]]:
     """Yield pairs of passes that must run in this order because the order of micro-batches is fixed.
 
-    A pair is the forwards, or the backwards, of consecutive micro-batches on one stage.
+    A pair is the forwards, or the backwards, of consecutive micro-batches on the stages of one queue (`Walks.queues`).
     """
     lines: dict[tuple[bool, int], list[Pass]] = {}
     for p in schedule.columns.passes if problem.walks.queues else ():
@@ -131,7 +131,7 @@ def in_fixed_order(problem: Problem, schedule: Schedule) -> Iterator[tuple[Pass,
 
 
 def slots(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
-    """Yield violations for slots shared by passes other than a forward and a backward."""
+    """Yield violations for slots shared by passes other than a forward followed by a B or BW."""
     columns = schedule.columns
     shared = (columns.device[1:] == columns.device[:-1]) & (columns.slot[1:] == columns.slot[:-1])
     forward = columns.each(lambda kind, _: kind is F).astype(bool)

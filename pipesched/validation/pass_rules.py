@@ -73,8 +73,9 @@ def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, Ticks]]:
     """Yield the passes of other chains or micro-batches that must have ended before a pass starts: (pass, lag in
     ticks).
 
-    Where a backward may be of two kinds, both are yielded, and a schedule contains one of them. Passes that run once
-    begin after every backward for the weights.
+    Where a backward may be of two kinds, both are yielded, and a schedule contains one of them. Of the passes that a
+    stage runs once, the first waits for every backward for its weights (a reduction of one micro-batch for that one's
+    alone), each later one for the one before, and all for those of all stages that precede them.
     """
     for before, after, backward, places, waits_for_forwards, barrier in problem.chain_arcs.arcs:
         if after == p.stage and p.kind in ((B, BW) if backward else (F,)):
@@ -364,7 +365,7 @@ def _moved(problem: Problem, stage: StageId) -> MemorySteps:
 
 
 def saving_options(problem: Problem, stage: StageId) -> list[frozenset[PassKind]]:
-    """Return the allowed sets of passes of a micro-batch on a stage between forward and backward."""
+    """Return the allowed sets of kinds of passes of a micro-batch on a stage between forward and backward."""
     own = problem.stages[stage]
     found = [frozenset[PassKind]()] if own.may_keep else []
     if own.offload is not None:

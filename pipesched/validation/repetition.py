@@ -57,7 +57,11 @@ class _Part:
         return found.node, (index - found.number) // self._copies
 
     def arcs(self) -> Iterator[tuple[int, int, Ticks, int]]:
-        """Yield (earlier slot, later slot, ticks between their starts, repetitions between them)."""
+        """Yield (slot, slot that waits for it, least ticks between their starts, repetitions between them).
+
+        The number is 1 if the second slot runs in the repetition after that of the first one, negative if in an earlier
+        one.
+        """
         first: dict[int, int] = {}
         for node, device in enumerate(self._device):
             after = node + 1 < len(self.slots) and self._device[node + 1] == device

@@ -44,9 +44,10 @@ from pipesched.validation.violation import Violation
 
 
 def validate_from_state(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> list[Violation]:
-    """Return every rule that a replanned iteration breaks; `tasks` has the start and end of all tasks, in ticks.
+    """Return the rules that a replanned iteration breaks; `tasks` has the start and end of all tasks, in ticks.
 
-    `state` is the state from which it was replanned: tasks that had begun must be unchanged.
+    `state` is the state from which it was replanned: tasks that had begun must be unchanged. Times and memory are
+    checked only if exactly the right passes are there.
     """
     found = [*_complete(problem, state, tasks)]
     return found or [*_kept(problem, state, tasks), *_turns(problem, state, tasks), *_needs(problem, state, tasks),

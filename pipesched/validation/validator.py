@@ -29,10 +29,12 @@ _OF_TIMES = (precedence, between_chains, inside, around_gathers, waits, streams,
 
 
 def validate(timeline: Timeline) -> list[Violation]:
-    """Return every broken rule of a timeline; empty if it is valid.
+    """Return broken rules of a timeline; empty exactly if it is valid.
 
-    Rules: complete, placement, parameters, times, precedence, overlap, order, micro-batch order, memory.
-    Times are checked only if every pass is there exactly once, on its own device, since they mean nothing otherwise.
+    Rules: complete, placement, parameters, times, precedence, overlap, order, micro-batch order, memory. A rule is
+    checked only if those without which it means nothing are kept: times only if the order is valid
+    (`validate_schedule`) and every task has a start; cycles only if no time is wrong, and memory under other durations
+    only if nothing is. Of memory only the first violation of each device and host is reported.
     """
     refuse_other("validate", timeline, Timeline, A_TIMELINE)
     violations = list(validate_schedule(timeline.problem, timeline.schedule))

@@ -36,8 +36,8 @@ def in_flight_limit(problem: Problem, evidence: OnStage) -> Ticks:
     """Argument: memory admits a number of micro-batches to a stage at once, and each later one waits until one frees
     memory.
 
-    Returns the lower bound in ticks. Raises `RefusedEvidenceError` for a stage that does not exist or that no
-    micro-batch passes.
+    Returns the lower bound in ticks. Raises `RefusedEvidenceError` for a stage that does not exist, that no micro-batch
+    passes, or whose micro-batches memory does not limit.
     """
     if not 0 <= evidence.stage < len(problem.stages):
         raise RefusedEvidenceError(f"there is no stage {evidence.stage}")

@@ -16,7 +16,7 @@ def before_last_gradient(here: OneDevice) -> Fraction:
     """Return the least ticks from the device's first start to the end of its last gradient; only weight passes follow
     that.
 
-    0 if memory does not limit the device.
+    0 if memory does not limit the device, or some B takes memory there.
     """
     if not _counts(here):
         return Fraction(0)
@@ -25,8 +25,9 @@ def before_last_gradient(here: OneDevice) -> Fraction:
 
 
 def before_last_forward(here: OneDevice) -> Fraction:
-    """Return the least ticks from the device's first start to the end of its last forward; 0 if memory does not limit
-    it.
+    """Return the least ticks from the device's first start to the end of its last forward.
+
+    0 if memory does not limit the device, or some B takes memory there.
 
     Activations in memory at that time are needed later too, so what they may still need is subtracted: for at most the
     capacity, unit by unit. A unit that waits for its gradient may need as much time as its whole activation, less the

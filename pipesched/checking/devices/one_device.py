@@ -17,8 +17,9 @@ Item = tuple[int, MemorySteps, int]
 
 
 class OneDevice:
-    """Quantities of one device, for arguments about its work and memory; `RefusedEvidenceError` if no micro-batch
-    passes it.
+    """Quantities of one device, for arguments about its work and memory.
+
+    `RefusedEvidenceError` if there is no such device or no micro-batch passes it.
 
     `chains` are the device's stages chain by chain, in walking order; `times` are the least times of all stages of the
     problem. `count[s]` is the number of micro-batches of stage s, `room` the memory for activations, None if unlimited.

@@ -31,8 +31,10 @@ LARGEST = 2**58
 
 
 def unpaired_passes(problem: Problem, evidence: OnDevice) -> Fraction:
-    """Return the least bound, in ticks, over all pairs of a number of passes outside of blocks and one of split
-    backwards."""
+    """Return the least bound, in ticks, over all pairs (number of passes outside of blocks, number of split backwards).
+
+    `NotCoveredError` for blocks on some of the device's stages alone, or for sums of times that are too long.
+    """
     numbers, values = values_by_numbers(OneDevice(problem, evidence.device))
     return Fraction(int(values[numbers.possible].min()))
 
@@ -79,7 +81,8 @@ class ModeNumbers:
     `alone` has the numbers of passes outside of blocks that are considered, `split` those of split backwards. Tables
     have a row for each entry of `alone` and a column for each of `split`: `possible` is True for the pairs that can
     occur, `work` is the least ticks of all passes. `mixed` is True for the rows in which some backward runs before the
-    last forward. `total` is the number of forwards.
+    last forward. `total` is the number of forwards. `NotCoveredError` for blocks on some of the device's stages alone,
+    or for sums of times that are too long.
     """
 
     def __init__(self, here: OneDevice) -> None:

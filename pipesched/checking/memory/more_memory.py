@@ -18,7 +18,8 @@ from pipesched.results.evidence import MoreMemory
 def with_more_memory(plan: PlanProblem, capacities: Capacities) -> PlanProblem:
     """Return the plan problem with these capacities, rounded down to its resolution.
 
-    `RefusedEvidenceError` if some device would have less memory than before, or if only some devices are limited.
+    `RefusedEvidenceError` if there is not a capacity for each device, if some device would have less memory than
+    before, if only some devices are limited, or if devices of equal memory whose order is open have unequal capacities.
     """
     own = plan.cluster.capacity or (None,) * plan.cluster.devices
     if len(capacities) != len(own):
@@ -49,7 +50,9 @@ def _with_capacity(cluster: Cluster, more: Mapping[Fraction | None, Fraction]) -
 
 
 def with_capacities(problem: Problem, relaxation: MoreMemory) -> Problem:
-    """Return the problem with the memory that evidence names; `RefusedEvidenceError` if some device has less there.
+    """Return the problem with the memory that evidence names.
+
+    `RefusedEvidenceError` if there is not a capacity for each device, or some device has less there.
 
     Amounts of memory are whole in the problem's resolution, so that a capacity between two of them counts as the lower
     one.

@@ -12,8 +12,9 @@ def with_least_memory(problem: Problem) -> Problem:
     """Return the relaxed problem, whose schedules use no more memory or time, so that its bounds hold for the problem.
 
     Between its forward and its backward an activation takes the least memory on the device over its modes. The backward
-    takes the difference when it begins, so that the level after it is as before. Hosts and links are left out with the
-    copies, if nothing else uses a link.
+    takes the difference when it begins, so that the level after it is as before. Hosts and shared streams are left out
+    too, also where other tasks use such a stream. The problem itself if no activation is offloaded or recomputed and
+    transfers or tasks may use one.
     """
     saves = any(stage.offload or stage.recompute for stage in problem.stages)
     if not saves and (problem.resources.transfer_stream or any(stage.tasks for stage in problem.stages)):

@@ -180,6 +180,7 @@ def with_split_backwards(problem: Problem) -> Problem:
 
 
 def _with_split_backward(stage: Stage) -> Stage:
+    """Return a stage whose backwards run as B and W, no slower; `NotCoveredError` if BW may be better, or in blocks."""
     if stage.in_blocks:
         raise NotCoveredError("blocks of two passes")
     if stage.weight is None:

@@ -132,6 +132,7 @@ def _tasks_of(stage: Stage, row: Row) -> list[TaskSpec]:
 
 
 def _stages(problem: Problem, rows: Sequence[Row], where: Sequence[DeviceId]) -> Iterator[Stage]:
+    """Yield the stage of each row; `where` has the device of each, the first on a stage's own device has its memory."""
     holding = set[int]()
     for at, row in enumerate(rows):
         number = row[0]

@@ -14,9 +14,10 @@ from pipesched.results.analysis.memory_scale import MemoryScale
 class LeastMemory:
     """The least memory found for a value of at most `allowed` ticks; levels and ticks are those of the scale's problem.
 
-    `allowed` is the best value plus the share `within` of it. `level` is the least found, `lower_bound` proved: no
-    schedule within `allowed` needs less; `why` is the argument. `best` is the best value found, `before` the level of
-    the schedule with which the search began. `interrupted`: the user stopped the search.
+    `allowed` is `best` times (1 + `within`), rounded down to a value that a schedule can have. `level` is the least
+    found, `lower_bound` proved: no schedule within `allowed` needs less; `why` is the argument. `best` is the best
+    value found, `before` the level of the schedule with which the search began. `interrupted`: the user stopped the
+    search.
     """
 
     scale: MemoryScale
