@@ -42,9 +42,10 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Check the file; exit code 1 if the schedule breaks a rule, or the evidence refutes the stated bound.
+    """Check a schedule, a plan answer or a store of sweeps; exit code 1 if a rule is broken or a bound is refuted.
 
-    A bound that could not be verified is no failure: its verdict says so.
+    Bounds are those on the time and on the free memory. One that could not be verified is no failure: its verdict says
+    so. With `--again` a search on which a bound rests is repeated first; of a store that is `BadInput`.
     """
     store = store_at(args.schedule)
     if store is not None:

@@ -73,8 +73,9 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Exit:
     """Simulate the schedules, search a better one unless `--no-optimal`, and print all side by side.
 
-    With `--measured` it compares measured traces with their prediction instead. `BadInput` for options that do not go
-    together.
+    With `--measured` it compares measured traces with their prediction instead. Exit code 1 if the problem is
+    infeasible or none of the schedules in `--schedules` applies, 130 after Ctrl-C. `BadInput` for options that do not
+    go together.
     """
     if not args.problems and not args.measured:
         raise BadInput("found no problem file; allowed: compare PROBLEM, or compare --measured TRACE")
@@ -173,7 +174,8 @@ def _of_plan(args: Namespace) -> Exit:
 def _several(args: Namespace) -> Exit:
     """Compare schedules on several problems and print them side by side; exit code 1 if a problem is infeasible.
 
-    `BadInput` for an option that is for one problem alone.
+    After Ctrl-C it is 130, and the problems that follow the one under way are left out. `BadInput` for an option that
+    is for one problem alone.
     """
     options = {"--with": args.others, "--noise": args.noise is not None, "--measured": args.measured}
     found = [name for name, given in options.items() if given]

@@ -65,7 +65,7 @@ def _answered(arguments: Sequence[str] | None, began: float) -> int:
 
 
 def _answer(parsed: Namespace) -> int:
-    """Run the command once; print errors of its input, and return the exit code."""
+    """Run the command once and return its exit code; print an error of its input (code 2), deadlock or defect (1)."""
     try:
         parsed.starting = time.monotonic() - parsed.began  # seconds until the command runs
         raise_if_ended()

@@ -93,7 +93,10 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Print the new file, or write it to the path given; `BadInput` if a file is there already."""
+    """Print the new file, or write it to the path given; `BadInput` if a file is there already.
+
+    A path that ends neither in .yaml nor in .yml gets the ending .yaml.
+    """
     if args.file is not None and args.output is not None:
         raise BadInput("found NAME and --output; allowed: one of the two")
     text, lines = (with_program(TEXT), []) if args.source is None else _plan(args)

@@ -70,7 +70,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Exit:
     """Search the best plan, print it, and write its files if `-o` names a folder.
 
-    The exit code tells apart: plan found, infeasible, none found in time, interrupted by the user.
+    The exit code is 0 if a plan was found, 1 if none fits, 3 if none was found in time, 130 after Ctrl-C.
     """
     forms, sizes = chosen_formats(args.settings or args.target), read_plan_sizes(args.plan)
     if len(sizes) > 1:

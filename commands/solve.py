@@ -100,8 +100,8 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Exit:
     """Search the best schedule, print the results, and write the files if `-o` names a folder.
 
-    The exit code tells apart: schedule found, infeasible, none found in time, interrupted by the user. `BadInput` for
-    options that do not go together.
+    The exit code is 0 if a schedule was found, 1 if none fits, 3 if none was found in time, 130 after Ctrl-C.
+    `BadInput` for options that do not go together.
     """
     text_gantt.refuse_with_json(args)
     if args.explain_time is not None and not args.explain:
@@ -289,7 +289,7 @@ def _exported(timeline: Timeline, target: str | None, what: str, folder: Path) -
 def _extras(found: SolveResults, args: Namespace, files: list[Path]) -> dict[str, object]:
     """Return the JSON fields that the command adds: schedules not tried, files, further answers.
 
-    Null without a schedule.
+    An answer that was not found is null; without the option that asks for it, it has no field.
     """
     solution, memory, explanation = found.solution, found.memory, found.explanation
     extras: dict[str, object] = {

@@ -85,7 +85,8 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Exit:
     """Solve the cells not yet in the sweep's store, print the table, and write the files if `-o` names a folder.
 
-    The exit code tells apart: a value found for any cell, none because all are infeasible, none in time, interrupted.
+    The exit code is 0 if some cell has a value, else 1 if no cell is open, else 3; 130 after Ctrl-C. Open are cells
+    that failed, or whose schedule was not found in time.
     """
     sweep = read_sweep(args.file, args.set, args.same_model, args.objective)
     _refuse_options(sweep, args)

@@ -28,7 +28,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Check times and order, and print the faults; exit code 1 if there are any."""
+    """Check times, order and the figures that the file states, and print the faults; exit code 1 if there are any."""
     file = read_schedule(args.schedule)
     violations = validate(file.timeline)
     violations += [Violation("claim", (), text) for text in file.false_claims()]

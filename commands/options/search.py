@@ -131,7 +131,8 @@ def _handled(handler: Callable[[int, FrameType | None], object] | signal.Handler
 def _progress(problem: Problem) -> Iterator[Callable[[Progress], None]]:
     """Context that yields the progress callback of a solve.
 
-    Without a live terminal, it prints a line for each new value.
+    Without a live terminal it prints a line only when value or bound change, or the exact model or a compilation begins
+    or ends.
     """
     last: list[tuple[Fraction | None, Fraction, bool, bool]] = []
     with progress_line() as say:

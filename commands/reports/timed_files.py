@@ -57,8 +57,9 @@ class TimedFiles:
     def may(self, name: str, work: Callable[[], Iterable[Path]], each: float = 0) -> None:
         """Write files if time is left; none is begun that would not be finished in that time.
 
-        `each` is the time that they take, in microseconds for each pass of the schedule. `work` writes them and returns
-        their paths; `name` is what the user calls them, by which `note_left_out` names those that were not written.
+        Without a deadline they are always written. `each` is the time that they take, in microseconds for each pass of
+        the schedule. `work` writes them and returns their paths; `name` is what the user calls them, by which
+        `note_left_out` names those that were not written.
         """
         if self._deadline is None:
             self.must(work)
@@ -86,8 +87,8 @@ class TimedFiles:
 def timed_files(args: Namespace, timeline: Timeline, interrupted: bool) -> Iterator[TimedFiles]:
     """Context that yields a writer for a command that began at `args.began`.
 
-    For a timeline of many passes, its deadline is a little after the command's time limit; or, if Ctrl-C has already
-    ended the search (`interrupted`), `_AFTER_STOP` seconds from now. For few passes there is no deadline.
+    For a timeline of many passes, its deadline is a little after the command's time limit; if Ctrl-C has already ended
+    the search (`interrupted`), it is at most `_AFTER_STOP` seconds from now. For few passes there is no deadline.
     """
     passes = sum(map(len, timeline.schedule.orders))
     if passes <= _FEW_PASSES:

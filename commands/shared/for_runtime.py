@@ -19,7 +19,7 @@ def add_schedules_for(parser: ArgumentParser) -> None:
 
 
 def add_plans_for(parser: ArgumentParser) -> None:
-    """Add `--for` to `plan`."""
+    """Add `--for` to `plan` and `layouts`."""
     parser.add_argument(
         "--for",
         dest="target",

@@ -20,9 +20,9 @@ _ANSWERS = frozenset(("solve", "plan", "layouts"))
 def record_output(folder: str | Path, command: str, written: Sequence[Path]) -> None:
     """Enter a command's files into the manifest of a folder, and remove its earlier files that were not written again.
 
-    `solve` and `plan` also remove each other's files, so that a folder has one answer. A file whose content the user
-    has changed is left, and a message says so; likewise, if nothing was written now, a message says that earlier files
-    are still there. Files of other commands are not touched.
+    `solve`, `plan` and `layouts` also remove each other's files, so that a folder has one answer. A file whose content
+    the user has changed is left, and a message says so; likewise, if nothing was written now, a message says that
+    earlier files are still there. Files of other commands are not touched.
     """
     folder = Path(folder)
     entries = _entries(folder)
@@ -48,10 +48,10 @@ def record_output(folder: str | Path, command: str, written: Sequence[Path]) -> 
 
 
 def _entries(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the entries of a folder's manifest by file name (the command that wrote it, its version and the text's
-    hash); empty if there is none, or it is not ours.
+    """Return the entries of a folder's manifest by file name; empty if there is none, or it is not ours.
 
-    Paths outside the folder are ignored.
+    An entry has the command that wrote the file, the program's version, and the SHA-256 of the content. Paths outside
+    the folder are ignored.
     """
     try:
         found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"]

@@ -149,7 +149,7 @@ def _listed(commands: Sequence[Command]) -> str:
 
 
 def _needed(words: Sequence[str]) -> Iterable[Command]:
-    """Return the names of the commands whose arguments the parser needs to read these words of a command line.
+    """Return the commands whose arguments the parser needs to read these words of a command line.
 
     To add all of them imports everything, which takes seconds. All commands are needed if the first word is no
     command's name, none for `--version`.

@@ -35,7 +35,7 @@ def stop_event(args: Namespace) -> Event:
 
 
 def watch(args: Namespace, answer: Callable[[], int]) -> int:
-    """Run `answer`, and again after each change of an input file, until it is interrupted; returns its exit code.
+    """Run `answer`, and again after each change of an input file, until it is interrupted; return its last exit code.
 
     A change stops the search under way; lines in between say what the command waits for. `BadInput` without input
     files, or with `--json`.

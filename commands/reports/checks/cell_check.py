@@ -34,7 +34,7 @@ class CellCheck:
     """The result of checking a sweep's cell. `skipped` gives the reason if nothing was checked.
 
     `wrong` lists the faults of its schedule or plan. `findings` are about its bound: one, or for a plan one for each
-    placement; empty where no bound is stated.
+    placement, with those on the free memory where that is maximised; empty where no bound is stated.
     """
 
     cell: StoredCell

@@ -76,7 +76,10 @@ def _say(
 
 
 def plan_findings(answer: PlanAnswer) -> list[Finding]:
-    """Return the findings on the bound over all plans, one for each placement."""
+    """Return the findings on the bound over all plans, one for each placement.
+
+    Where the answer states free memory, a finding for each placement on its bound precedes those on the time.
+    """
     own = answer.choices, answer.variants, answer.capacities
     if answer.free is None:
         return check_plan_bound(answer.problem, answer.lower_bound, *own)
@@ -148,7 +151,7 @@ def without_name(document: object) -> dict[str, object]:
 
 
 def _again(answer: PlanAnswer, findings: list[Finding], args: Namespace, stop: Event) -> list[Finding]:
-    """Repeat every search whose result was trusted; returns the findings with their results."""
+    """Repeat every search whose result was trusted or not verified; return the findings with its result."""
     problem, of_memory = answer.problem, list[Finding]()
     if answer.free is not None:
         number = len(problem.choices)

@@ -94,6 +94,6 @@ def reaches_bound(file: ScheduleFile, finding: Finding | None) -> bool:
 
 
 def repeats_as_stated(file: ScheduleFile) -> bool:
-    """Return True if the repeated order runs a micro-batch in every period stated by the file."""
+    """Return True if the order, repeated, runs a micro-batch every so many ticks as the file states as its period."""
     timeline, period = file.timeline, file.value_ticks
     return period is not None and repeats_every(timeline.problem, timeline.schedule, period)

@@ -41,8 +41,7 @@ def file_section(title: str, text: str | None, path: str) -> Section:
 
 
 def reproduce_section(args: Namespace, seconds: float) -> Section:
-    """Return the report section with the command line and all else that decides the result, such as the time limit in
-    `seconds`."""
+    """Return the report section with the command line, versions, limits and machine; the search took `seconds`."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     workers = f"{args.workers}" if args.workers else f"{cores} (all cores)"
     rows = [

@@ -30,7 +30,7 @@ from solver.analysis.bottleneck import bottleneck
 
 
 def solve_report(found: SolveResults, args: Namespace, text: str | None) -> str:
-    """Return the HTML page of a solve; `text` is the problem file as typed."""
+    """Return the HTML page of a solve; `text` is the problem file as typed (None: it cannot be read again)."""
     solution = found.solution
     problem, metrics = solution.problem, solution.metrics
     assert metrics is not None

@@ -23,7 +23,7 @@ _SHOWS |= {"ratio": "The best published schedule to the best found"}
 
 
 def sweep_report(found: Table, seconds: float, args: Namespace, text: str | None) -> str:
-    """Return the HTML page of a sweep; `text` is the input file as typed."""
+    """Return the HTML page of a sweep that took `seconds`; `text` is the input file (None: it cannot be read again)."""
     axes = " × ".join(axis.name for axis in found.sweep.axes.axes)
     cells = parts.Table(
         [(one.header.replace("\n", " "), one.numeric) for one in columns(found)], rows(found), counts(found)
@@ -39,7 +39,7 @@ def sweep_report(found: Table, seconds: float, args: Namespace, text: str | None
 
 
 def verdict(found: Table) -> str:
-    """Return the verdict: number of settled cells, the best of them, and the widest gap."""
+    """Return the verdict: the number of cells in each state, the cell of least value, and the widest gap."""
     known = [row for row in found.rows if row.value is not None]
     settled = f"{counts(found)}."
     if not known:

@@ -44,7 +44,8 @@ def notes(file: PeaksFile, fit: MemoryFit) -> Iterator[str]:
 def document(file: PeaksFile, fit: MemoryFit, files: Sequence[Path]) -> dict[str, object]:
     """Return the object of `fit-memory --json`, in the file's unit of memory.
 
-    It has each amount fitted with its standard error, the difference of each measured peak, and the files written.
+    It has each amount fitted with its standard error, for each measured peak what it exceeds the fitted one by
+    (`difference`), and the files written.
     """
     return {
         "name": file.name,

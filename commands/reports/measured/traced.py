@@ -28,7 +28,10 @@ from runtime.traces.problem_of_trace import fastest_quartile, measured_run, trac
 
 
 def from_trace(args: Namespace) -> Exit:
-    """Read a trace, write the problem that it shows, and print what was found and what is missing."""
+    """Read a trace, write the problem that it shows, and print what was found and what is missing.
+
+    Exit code 1, and no file, if that problem is infeasible.
+    """
     trace = read_traces(args.from_trace, Hints(args.devices, args.microbatches))
     name = stem_of(args.output) if args.output else "traced"
     text = trace_text(trace, name, args.capacity, args.objective)
@@ -57,7 +60,7 @@ def _comparison(trace: PipelineTrace | BlockTrace, problem: Problem) -> Comparis
 
 
 def is_foreign(paths: Sequence[str]) -> bool:
-    """Return True if the traces were written by a program other than `pipesched run`."""
+    """Return True if any path is a folder, or a file that a program other than `pipesched run` wrote."""
     return any(Path(path).is_dir() or (Path(path).is_file() and FORMAT not in head_of(Path(path))) for path in paths)
 
 
@@ -83,7 +86,7 @@ def foreign_run(paths: Sequence[str], problem: Problem | None, objective: str | 
 def best_document(best: Solution | None) -> dict[str, object]:
     """Return the JSON object of the best order's time under the measured durations, in the file's unit.
 
-    Empty if no order was found.
+    Empty if none was searched; if none was found its value is null.
     """
     if best is None:
         return {}

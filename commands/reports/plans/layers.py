@@ -15,8 +15,7 @@ _COLUMNS = ("layer", "count", "F", "B", "W", "memory", "activation", "recompute"
 
 
 def show(plan: PlanProblem) -> None:
-    """Print a table with a row for each type of layer, then the capacity of devices, the transfer time and the
-    assumptions."""
+    """Print a row for each run of equal layers, then the capacity of devices, the transfer time and the assumptions."""
     units = f"{plan.time_unit or 'times as in the file'}, {plan.cluster.memory_unit}"
     columns = [Column(name, name not in ("layer", "recompute"), 1 if name == "recompute" else 0) for name in _COLUMNS]
     table(f"{plan.name}: layers ({units})", columns, [_row(layer) for layer in plan.model.layers])
@@ -40,7 +39,7 @@ def _row(layer: LayerType) -> list[str]:
 
 
 def document(plan: PlanProblem, files: Sequence[Path]) -> dict[str, object]:
-    """Return the object of `layers --json`: costs of each layer, memory of devices, transfer time, assumptions."""
+    """Return the object of `layers --json`: each run of equal layers, capacities, transfer time, assumptions, files."""
     cluster = plan.cluster
     return {
         "name": plan.name,

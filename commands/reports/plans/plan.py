@@ -74,7 +74,9 @@ def _lengths(plan: Plan) -> str:
 
 
 def sentences(plan: Plan, best: PlanCandidate, scope: str = "") -> list[str]:
-    """Return sentences on the value found, the bound proved and the parts of its time.
+    """Return sentences: first value and bound, second the whole step, third the parts of the time, then any others.
+
+    Others are on free memory, the argument of the bound, notes, and an interruption, as far as there are any.
 
     `scope` says which plans were searched, if not all.
     """

@@ -59,7 +59,7 @@ def variant_rows(plan: Plan) -> list[list[str]]:
 
 
 def choice_rows(plan: Plan) -> list[list[str]]:
-    """Return a table row for each placement, the best first."""
+    """Return a table row for each placement, the best first, those without a plan last."""
 
     def key(result: ChoiceResult) -> tuple[bool, float, float]:
         value = None if result.best is None else float(result.best.value)

@@ -165,7 +165,7 @@ def _measures(problem: Problem) -> _Measures | None:
 
 
 def _memory(view: PipelineView) -> float | None:
-    """Return the least memory of a device as a share of 1F1B's peak: one micro-batch's activations times the devices.
+    """Return the least memory of a device as a share of 1F1B's peak: one micro-batch's activations on all stages.
 
     None if no device has a limit.
     """

@@ -39,6 +39,7 @@ _ALONE = {
 def run_from_state(args: Namespace, problem: Problem) -> Exit:
     """Search the best continuation, print it, and write the answer, its picture and its order.
 
+    The exit code is 0 if a continuation was found, 1 if none fits, 3 if none was found in time, 130 after Ctrl-C.
     `BadInput` for options that do not go with `--from-state`.
     """
     for key, option in _ALONE.items():

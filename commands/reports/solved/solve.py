@@ -24,9 +24,10 @@ from pipesched.simulation.idle_causes import IdleCause
 class SolveResults:
     """All results of one run of `solve`: the solution, and the answers to further questions.
 
-    `memory` is the least memory for a value, `explanation` the bottleneck with the effects of changes, `noise` how the
-    schedule fares under random durations; each is None if it was not asked for. `robust` is True if the schedule was
-    chosen for its mean under noise, `recommended` is the schedule to use, found or published, None without one. `idle`
+    `memory` is the least memory for a value, `explanation` the bottleneck with the effects of changes; both are None if
+    not asked for, without a schedule, or after Ctrl-C. `noise` is how the schedule fares under random durations, None
+    where that was not sampled. `robust` is True if the schedule was chosen for its mean under noise, `recommended` is
+    the schedule to use, found or published; None without one, and where less memory or a runtime was asked for. `idle`
     are the shares of idle time by cause, None if there was no time or no schedule. `sizes` are the results of all
     micro-batch sizes, empty where the file has one; the solution is the best of them.
     """
