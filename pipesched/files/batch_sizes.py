@@ -78,8 +78,8 @@ def _sequences(document: Mapping[str, Any]) -> int | None:
 def with_axis_of_sizes(document: Mapping[str, Any], source: str) -> Mapping[str, Any]:
     """Return the document with its list of micro-batch sizes as an axis of its `sweep` section.
 
-    The first size is in the place of the list. Itself where it lists no sizes. `source` names the document in messages.
-    `BadInput` for a wrong list.
+    The first size is in the place of the list. Itself where it lists no sizes, or its `sweep` is no section. `source`
+    names the document in messages. `BadInput` for a wrong list.
     """
     sizes = sizes_of(document, source)
     if sizes is None:

@@ -16,8 +16,9 @@ _DIGITS, _MOST_DIGITS = 6, 20
 def layers_text(layers: Sequence[LayerType], timed: bool = True) -> str:
     """Return the YAML lines of a plan file for these layer types, from `layers:` on.
 
-    Keys with default values are left out, and memory is rounded up. With `timed` False, times are unknown: `forward`
-    and `backward` are left out for the user to add.
+    Keys with default values are left out, and so are a layer's keys for pieces, overlapped blocks and its parameters'
+    collectives and step. Numbers without a short decimal form are rounded up, `freed_by_backward` down. With `timed`
+    False, times are unknown: `forward` and `backward` are left out for the user to add.
     """
     return "\n".join(["layers:", *(f"  - {_mapping(_entry(layer, timed))}" for layer in layers)]) + "\n"
 

@@ -131,7 +131,10 @@ def _part(path: str, key: str, read: Callable[[], Read]) -> Read:
 
 
 def choice_from(document: Any) -> ChoiceResult:
-    """Read the result of one placement from its document; KeyError, TypeError or ValueError for any other form."""
+    """Read the result of one placement from its document.
+
+    KeyError, TypeError, ValueError or ArithmeticError for any other form.
+    """
     bound = document["lower_bound"]
     return ChoiceResult(
         placement_from(document),
@@ -154,7 +157,10 @@ def variant_document(one: VariantResult) -> dict[str, object]:
 
 
 def variant_from(document: Any) -> VariantResult:
-    """Read the result of one variant from its document; KeyError, TypeError or ValueError for any other form."""
+    """Read the result of one variant from its document.
+
+    KeyError, TypeError, ValueError or ArithmeticError for any other form.
+    """
     bound = None if document["lower_bound"] is None else Fraction(str(document["lower_bound"]))
     name, reason = str(document["name"]), str(document["reason"])
     return VariantResult(name, None, bound, reason, tuple(map(choice_from, document["choices"])))
@@ -171,6 +177,6 @@ def capacities_document(capacities: Capacities | None) -> list[str | None] | Non
 def capacities_from(document: Any) -> Capacities | None:
     """Return the memory of each device from `capacities_document`, None for no limit; None where the document is None.
 
-    TypeError or ValueError for any other form.
+    TypeError, ValueError or ArithmeticError for any other form.
     """
     return None if document is None else tuple(None if one is None else Fraction(str(one)) for one in document)

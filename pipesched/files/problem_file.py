@@ -121,7 +121,8 @@ def problem_from(
     """Read a problem from a dictionary with the keys of a problem file; `BadInput` lists every mistake.
 
     `source` names the document in messages. Times become integer ticks; they are rounded if the sum of all would exceed
-    `most_steps` of the largest tick that divides them. It has the name `default_name` if the document gives none.
+    `most_steps` of the largest tick that divides them. The problem has the name `default_name` if the document gives
+    none.
     """
     try:
         whole = in_plain_numbers(document, PROBLEM)
@@ -213,7 +214,7 @@ def _build(parsed: _Form, default_name: str, most_steps: int) -> Problem:
     """Return the problem of a form without mistakes, with times in ticks and memory in whole steps.
 
     It has the name `default_name` if the form gives none. Times are rounded if the sum of all would exceed `most_steps`
-    of the largest tick that divides them; a capacity has at most so many steps.
+    of the largest tick that divides them, and so are amounts of memory. `BadInput` for a capacity of too many steps.
     """
     form, features = parsed
     assert form.devices and form.microbatches
@@ -255,7 +256,8 @@ def with_objective(problem: Problem, objective: Objective) -> Problem:
 
     A period needs equal micro-batches; work for parameters once an iteration and the objective iteration need each
     other. A problem with work for parameters is returned as it is, if the objective is an iteration: its file says if
-    iterations overlap.
+    iterations overlap. Free memory needs a capacity of every device; the problem's own objective is then the time that
+    is minimised after it.
     """
     parameters = problem.network.has_collectives or gathers_each_pass(problem.stages)
     if (objective.passes is not None) is not parameters:

@@ -62,7 +62,8 @@ def make_problem(
 ) -> Problem:
     """Return a problem whose passes are single tasks; each argument means what the key of a problem file does.
 
-    Costs of stages are a number for all, or a list with one for each stage; `capacity` and `static` are by device.
+    Costs of stages are a number for all, or a list with one for each stage; `capacity` is by device, `static` by device
+    or by stage.
     `BadInput` lists every mistake by its key path. For all other keys of a problem file use `problem_from`.
     """
     where = placement_keys(placement) if isinstance(placement, Placement) else {"placement": placement}

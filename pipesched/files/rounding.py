@@ -55,8 +55,8 @@ def step_of(
     multiples of the step too, but do not set its precision. If `total` and `limit` together are at most `most_steps` of
     the largest step that divides all numbers, it is that step, and nothing is rounded. Otherwise it is a power of ten:
     the one with which the largest number has ten digits, or a larger one if `total` would be more than half as many
-    steps. Reading rounded numbers again therefore gives the same step, as long as fewer than `most_steps` numbers are
-    added up.
+    steps; if that is no larger than the exact step, the exact one is returned. Reading rounded numbers again therefore
+    gives the same step, as long as fewer than `most_steps` numbers are added up.
     """
     exact = common_step([*numbers, *also])
     largest = max(map(abs, numbers), default=Fraction(0))

@@ -95,7 +95,7 @@ class ScheduleFile:
         """Return a line for each stated figure that the file's own timeline contradicts.
 
         Empty if there is none, and if the timeline is invalid. The value must be that of the timeline, and bounds must
-        not exceed it.
+        not exceed it. The timeline must leave the free memory stated, and no more than the bound on it.
         """
         problem, found = self.timeline.problem, []
         if validate(self.timeline):
@@ -157,7 +157,8 @@ def schedule_document(file: ScheduleFile) -> dict[str, object]:
 def save(what: Solution | Timeline | ScheduleFile, path: str | Path) -> Path:
     """Write a schedule file (JSON, compressed if the path ends in .gz), which every command reads.
 
-    `BadInput` if a solution has no schedule, or the file cannot be written.
+    `BadInput` if a solution has no schedule, or the file cannot be written. ValueError if no problem file can express
+    its problem.
     """
     refuse_other("save", what, (Solution, Timeline, ScheduleFile), "a Solution, a Timeline or a ScheduleFile")
     if isinstance(what, Timeline):

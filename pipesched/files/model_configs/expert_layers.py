@@ -18,7 +18,8 @@ ALLOWED = "dense layers first, then experts in each layer, or in every n-th"
 def regular(has: Sequence[bool]) -> tuple[int, int] | None:
     """Return the number of leading dense layers and the period of expert layers after them; `has` has a flag by layer.
 
-    The first layer after the dense ones has experts. None where expert layers follow no such pattern.
+    The first layer after the dense ones has experts; where no layer has, all are leading dense ones and the period is
+    1. None where expert layers follow no such pattern.
     """
     where = [at for at, experts in enumerate(has) if experts]
     if not where:

@@ -159,8 +159,8 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
 def _vocabulary(keys: Keys, values: Mapping[str, Any], source: str, notes: list[str]) -> int:
     """Return the size of the vocabulary in tokens: padded size, `vocab_size`, or that of a known tokenizer, padded.
 
-    Padding is Megatron's. An assumed tokenizer size is added to `notes`; an unknown one is a mistake. `values` are the
-    arguments by name, `source` names them in messages. Then the result is 1.
+    Padding is Megatron's. An assumed tokenizer size is added to `notes`. If no size is known, that is a mistake, and
+    the result is 1. `values` are the arguments by name, `source` names them in messages.
     """
     known = keys.optional("padded_vocab_size", "vocab_size")
     tokenizer = str(values.get("tokenizer_type") or ("GPT2BPETokenizer" if values.get("merge_file") else ""))

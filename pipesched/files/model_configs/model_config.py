@@ -41,7 +41,7 @@ class Keys:
     def number(self, *names: str, default: int | None = None) -> int:
         """Return the whole number, at least 1, under the first of `names` that is given, else `default`.
 
-        A missing or wrong value is added to the mistakes, and 1 returned.
+        A wrong value, or a missing one without a `default`, is added to the mistakes, and 1 returned.
         """
         found = self.optional(*names)
         if found is None and default is None:

@@ -72,6 +72,7 @@ def plan_document(plan: PlanProblem) -> dict[str, object]:
 def plan_from_document(document: object, source: str) -> PlanProblem:
     """Read the plan problem from the document of `plan_document`; `BadInput` for mistakes, as for a plan file.
 
+    KeyError, TypeError, ValueError or ArithmeticError where the keys that no plan file has are of another form.
     `source` names the document in messages.
     """
     if not isinstance(document, Mapping):

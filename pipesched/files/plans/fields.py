@@ -51,7 +51,10 @@ _counts = list_of(whole_number(0), "a whole number of at least 0")
 
 
 def counts_of(value: object) -> list[int] | None:
-    """Return a whole number of at least 1, or several, as a list; None for any other value."""
+    """Return a whole number of at least 1, or a list of them, as a list; None for any other value and an empty list.
+
+    `WrongEntries` for a list with other entries.
+    """
     one = whole_number(1)(value)
     return _whole_numbers(value) if one is None else [one]
 

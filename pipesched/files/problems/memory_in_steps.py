@@ -20,10 +20,12 @@ from pipesched.problem.placement import Placement
 def memory_in_steps(
     form: ProblemFile, features: Sequence[Feature], section: MemorySection, where: Placement, most_steps: int
 ) -> tuple[Columns, tuple[Pool, ...], Fraction, list[str]]:
-    """Return (columns by stage, pools by device, size of a step, notes): all memory of a file in whole steps.
+    """Return (columns, pools by device, size of a step, notes): all memory of a file in whole steps.
 
-    Activations and capacities are rounded down and memory that B frees up, so that whatever fits still fits. `BadInput`
-    for a capacity of more than `most_steps` steps.
+    A column is by stage, or if `Feature.limits` yields it in the order of that. The step is in the file's unit. Memory
+    that B frees is rounded up and all else down, so that whatever fits still fits; numbers are rounded if their sum
+    would exceed `most_steps` of the largest step that divides them. `BadInput` for a capacity of more than `LARGEST`
+    steps.
     """
     activation = per(section.activation if section.activation is not None else Fraction(1), where.stages)
     freed = per(section.freed_by_backward or Fraction(0), where.stages)

@@ -30,11 +30,11 @@ def times_in_ticks(
 ) -> tuple[Columns, tuple[tuple[int, ...], ...], Fraction, list[str]]:
     """Return (columns, links, tick, notes): the times of a file as whole numbers of the tick.
 
-    `columns` have a list by stage for each quantity: by key of `times`, and for tasks by (kind, place in the list).
-    `links` have a row of times for each sending device; they are empty where transfers are by stage. `tick` is its
-    length in the file's unit. A note says if times were rounded; they are if all passes of `microbatches` micro-batches
-    would add up to more than `most_steps` ticks. `others` are further times, as pairs of a column's name and one number
-    or a list by stage.
+    `columns` have a list by stage for each quantity: by key of `times`, and for tasks by (kind, place in the list);
+    None under `weight` if the file gives no such times. `links` have a row of times for each sending device; they are
+    empty where transfers are by stage. `tick` is its length in the file's unit. A note says if times were rounded; they
+    are if all passes of `microbatches` micro-batches would add up to more than `most_steps` ticks. `others` are further
+    times, as pairs of a column's name and one number or a list by stage.
     """
     transfer = latency_of(times.transfer)
     links = links_of(transfer)

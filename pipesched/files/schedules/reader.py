@@ -25,7 +25,8 @@ from pipesched.schedule.schedule import Schedule, parse_slot
 class ScheduleReader:
     """Reader of the keys of a schedule file other than the problem; it converts the file's ticks to ticks of `problem`.
 
-    `problem` is the problem given to it, in finer ticks if the file's numbers are fractions of a tick.
+    `problem` is the problem given to it, in finer ticks if the file's numbers are fractions of a tick. The constructor
+    and all methods raise `BadInput` for values of another form; a key that may be missing gives None.
     """
 
     def __init__(self, path: str, document: Mapping[str, Any], problem: Problem) -> None:

@@ -115,7 +115,7 @@ def _slowness_of(classes: list[DeviceClass] | None) -> tuple[Fraction, ...]:
 def _sets_of(form: PlanForm) -> list[DeviceSet]:
     """Return the sets of devices that a plan may use, each in every order that it may have along the pipeline.
 
-    At most one more than the limit of sets, which then is a mistake.
+    If they are more than the limit, which is a mistake, only some are returned, still more than the limit.
     """
     free = form.decide is not None and form.decide.cluster == "free"
     places = range(len(form.cluster))
