@@ -66,8 +66,8 @@ def families(problem: Problem) -> list[list[Policy]]:
 
     The first families run all backwards in one mode. There is one with a fixed number of forwards before the first
     backward, if each device has one stage and backwards may be split; one with shares of the memory, if several stages
-    of a device compete for it; and one without either. After them are the policies that form blocks, in which backwards
-    are full.
+    of a device compete for it; and one without either. After them are the policies that form blocks: the backward of a
+    block is full, others are split if they may be.
     """
     may_split = problem.pipeline.splits
     ties = tuple(product((True, False), (True, False)))

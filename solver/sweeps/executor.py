@@ -43,10 +43,13 @@ class Executor(Protocol):
         """Begin to solve a cell, in parallel to those running; `ended` returns it when it has been solved."""
 
     def ended(self, seconds: float) -> list[Ended]:
-        """Return the cells that have ended; waits at most `seconds` if there are none."""
+        """Return the cells that have ended; waits at most `seconds` if there are none.
+
+        An executor in this process solves its cell in this call, however long that takes.
+        """
 
     def stop(self) -> None:
-        """Ask all running tasks to end with the best found so far."""
+        """Ask all running tasks to end with the best found so far; those on a cluster are dropped without a result."""
 
     def close(self) -> None:
         """End all running tasks and free processes or connections; no task may be submitted after it."""

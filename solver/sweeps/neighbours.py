@@ -42,8 +42,10 @@ class Neighbours:
                 self._families.setdefault(cell.family, {}).setdefault(cell.key, cell)
 
     def start(self, cell: Cell) -> Outcome | None:
-        """Return the outcome of best value known for the cell or another one of its family with no more memory; None if
-        none is."""
+        """Return the outcome of best value, with a schedule, of the cell or one of its family with no more memory.
+
+        None if none is known.
+        """
         found = [self.known.get(other.key) for other in self._family(cell) if holds(other.capacities, cell.capacities)]
         best = [one for one in found if one is not None and one.value is not None and one.schedule is not None]
         return min(best, key=lambda one: one.value or Fraction(0), default=None)

@@ -26,7 +26,8 @@ _LEAST_SECONDS = 0.5
 class Options:
     """Options of a sweep: `limits` of each cell, and `total` seconds for all cells, which they share (None: no limit).
 
-    With `again`, cells that were not solved to optimality are solved again if they now have more time than before.
+    With `again`, cells whose gap is larger than that of `limits` are solved again if they now have more time than
+    before. Cells that were interrupted are solved again in any case.
     """
 
     limits: Limits
@@ -145,7 +146,8 @@ class _Run:
     def _take(self, ended: Ended) -> None:
         """Store an ended cell's outcome and its consequences for neighbours, then report it.
 
-        Without an outcome a cell whose process died is queued again, at most twice; any other failure is recorded.
+        Without an outcome a cell whose process died is queued again, at most twice; any other failure is recorded, and
+        not reported.
         """
         cell = self._cells[ended.key]
         if ended.outcome is None:

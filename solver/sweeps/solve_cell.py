@@ -33,9 +33,9 @@ from solver.sweeps.plan_start import plan_start, with_published
 class Task:
     """A cell to be solved, in the form in which it is sent to another process.
 
-    `start` is the known outcome of a cell with less memory, whose schedule is also valid in this cell. `floor` is a
-    lower bound in the file's unit, proved with more memory: the search ends where a schedule meets it. `key` and
-    `document` are the cell's.
+    `start` is the known outcome of this cell or one with no more memory, whose schedule is also valid in this cell.
+    `floor` is a lower bound in the file's unit, proved with no less memory: the search ends where a schedule meets it.
+    `key` and `document` are the cell's; `name` is the problem's if the document has none.
     """
 
     key: str

@@ -31,7 +31,8 @@ from solver.tasks.job_graph import JobArc, JobGraph, arcs_of_orders, graph_of, o
 def dispatched(graph: JobGraph, rank: Mapping[JobId, float]) -> dict[JobId, TimeSteps]:
     """Return the start of each job in steps, where a free stream always starts the ready job of the lowest rank.
 
-    No stream waits for a job of better rank. `rank` is by job number.
+    No stream waits for a job of better rank. A job on several streams, once chosen, waits until all of them are free,
+    and none of them runs another job until then. `rank` is by job number.
     """
     jobs = graph.jobs.jobs
     missing = {n: len(graph.before[n]) for n in graph.running}
@@ -156,9 +157,9 @@ def expanded(jobs: Jobs, schedule: Schedule) -> Iterator[Schedule]:
 
 
 def listed(problem: Problem) -> Iterator[Schedule]:
-    """Yield list schedules: of passes or, for passes of several tasks, expanded to orders of tasks.
+    """Yield list schedules: of passes if the problem is a plain pipeline, else expanded to orders of tasks.
 
-    Yields nothing for passes of several tasks if activations may be offloaded or recomputed.
+    Yields nothing if activations may be offloaded or recomputed.
     """
     if problem.view is not None:
         yield from list_schedules(problem)

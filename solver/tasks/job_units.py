@@ -60,8 +60,9 @@ class JobUnits:
     def _hold(self, pool: PoolId, with_memory: Collection[int]) -> set[int]:
         """Assign a memory pool to the one stream whose jobs take and release it; return that stream as a set.
 
-        A pool without a limit is ignored, and the set is empty, if several streams use it or its stream is already in
-        `with_memory`; a limited one then raises `ValueError`.
+        A pool cannot be assigned if several streams use it, if its stream is already in `with_memory`, or if several
+        jobs of a pass take from it. Then a pool without a limit is ignored, and the set is empty; for a limited one
+        `ValueError` is raised.
         """
         placed, room = self._placed, self._placed.jobs.room[pool]
         found = [one for one in placed.jobs.holdings if one.pool == pool and one.where in placed.start]
@@ -97,7 +98,8 @@ def start_of(problem: Problem, timeline: Timeline) -> Start | None:
     """Return the units that local search moves, and the opening of each of their devices.
 
     The units are passes, with openings in ticks; where passes have several tasks they are jobs, with the opening of
-    each stream in steps. None if the order of one stream does not determine each limited memory.
+    each stream in steps. None if a task occupies several streams, or if the order of one stream does not determine each
+    limited memory.
     """
     if problem.view is not None:
         return passes_of(timeline)
@@ -108,7 +110,8 @@ def start_of(problem: Problem, timeline: Timeline) -> Start | None:
 def equal_value_search(timeline: Timeline) -> EqualValueSearch | None:
     """Return the search among orders of at most a timeline's value, of passes or jobs.
 
-    None if the order of one stream does not determine each limited memory, or parameters are gathered.
+    None for passes of several tasks if parameters are gathered, if a task occupies several streams, or if the order of
+    one stream does not determine each limited memory.
     """
     if timeline.problem.view is not None:
         return EqualValueSearch(timeline, Units(timeline.problem, timeline.schedule))

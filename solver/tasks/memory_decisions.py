@@ -24,7 +24,7 @@ class Rule(NamedTuple):
     """A rule by which activations are offloaded or recomputed: the modes in order of preference (OFFLOAD,
     recomputations).
 
-    A reload runs at most `ahead` passes before its backward.
+    A reload is moved ahead of at most `ahead` passes before its backward, not counting copies.
     """
 
     prefer: tuple[PassKind, ...]
@@ -32,7 +32,7 @@ class Rule(NamedTuple):
 
 
 def rules(problem: Problem) -> Iterator[Rule]:
-    """Yield the rules to try: each mode first in turn, with reloads at most 1, 2 or 4 passes before their backward."""
+    """Yield the rules to try: each mode first in turn, with reloads ahead of at most 1, 2 or 4 passes."""
     modes = dict.fromkeys(kind for stage in problem.stages for kind in stage.saving_kinds if kind is not RELOAD)
     for first in modes:
         others = tuple(mode for mode in modes if mode != first)

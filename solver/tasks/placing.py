@@ -32,7 +32,8 @@ def jobs_placed_as(problem: Problem, timeline: Timeline | None) -> PlacedJobs | 
 def placed_in(jobs: Jobs, timeline: Timeline) -> PlacedJobs | None:
     """Return the jobs of a timeline at their earliest starts, with full backwards split where that is never worse.
 
-    None if its memory is not safe for other timings.
+    If a full backward has no job, the best of up to three orders of tasks made from its order of passes is returned.
+    None if the memory is not safe for other timings.
     """
     schedule, opening = timeline.schedule, _openings(jobs, timeline)
     if not all(Task(p) in jobs.number for p in schedule.pass_set):
@@ -71,7 +72,7 @@ def put_back(window: WindowJobs, inside: Mapping[JobId, TimeSteps]) -> PlacedJob
     """Return the schedule with the jobs of a window at new starts (steps), and all later jobs as early as possible.
 
     Jobs of the window without a start in `inside` do not run. None if the waits outside of the window no longer allow
-    it.
+    it, or if the memory is not safe for other timings.
     """
     placed = window.placed
     jobs, opening = placed.jobs, placed.opening

@@ -30,9 +30,9 @@ from solver.tasks.serial_kernel import Gaps, Shop, generate
 class RankParams:
     """Sizes of random changes of the ranks of jobs."""
 
-    most_doublings: int = tuned(3, "doublings of the mean job's duration, by which a rank moves at most", 0, 20)
+    most_doublings: int = tuned(3, "doublings of the mean job's duration: standard deviation of a move at most", 0, 20)
     longest_interval: float = tuned(0.2, "of the value: length of the interval whose jobs are moved", 0, 1)
-    most_jobs: int = tuned(6, "jobs that are moved one by one", 1, 1000)
+    most_jobs: int = tuned(6, "jobs that are moved one by one, at most", 1, 1000)
 
 
 _PARAMS = RankParams()
@@ -189,7 +189,7 @@ class RankSearch:
         return ranks
 
     def _between(self, values: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return the mask of the jobs whose stage or micro-batch (`values`) is in a random range."""
+        """Return the mask of the jobs whose stage or micro-batch (`values`) is in a random range, or is any, or one."""
         most, kind = int(values.max()), self._random.randrange(3)
         low, high = sorted(self._random.randint(0, most) for _ in range(2))
         if kind == 0:

@@ -59,7 +59,7 @@ def running_with(jobs: Jobs, kind: PassKind) -> Running:
 def _released_by(graph: JobGraph, heads: dict[JobId, TimeSteps], p: Pass) -> Pass:
     """Return the pass after whose first task reload `p` may begin: the last one downstream that is early enough.
 
-    `heads` are the earliest starts of jobs, in steps.
+    If none is, it is the stage's own forward. `heads` are the earliest starts of jobs, in steps.
     """
     jobs, (_, stage, j) = graph.jobs, p
     chain = next(chain for chain in jobs.problem.placement.chains if stage in chain)

@@ -26,7 +26,7 @@ class WindowParams:
     growth: float = tuned(1.1, "times larger after a window solved to its end, smaller after another", 1.01, 4)
     seconds: float = tuned(1.0, "s for one window", 0.05, 60)
     counted_work: float = tuned(0.2, "units of CP-SAT's deterministic time for one window", 0.01, 60)
-    among_longest: int = tuned(3, "1 / this of the streams, the busiest: windows are placed there", 1, 100)
+    among_longest: int = tuned(3, "1 / this of the streams, that end last: half of the windows are there", 1, 100)
 
 
 _PARAMS = WindowParams()

@@ -41,7 +41,7 @@ class Block(NamedTuple):
 def serves(problem: Problem) -> bool:
     """Return True for a plain pipeline of one chain in which some device's memory is limited.
 
-    False with ample memory, where nothing is gained by not waiting; also for a period, and where times or memory do not
+    False without any limit, where nothing is gained by not waiting; also for a period, and where times or memory do not
     fit compiled code.
     """
     view = problem.view
@@ -57,9 +57,9 @@ def _kinds(split: bool) -> tuple[PassKind, ...]:
 def simplified(view: PipelineView, split: bool) -> Iterator[PipelineView]:
     """Yield the pipeline with and without transfer times, then both once more with passes of equal times.
 
-    Between passes of unequal times, and with transfers, hardly any start fits. An order found without them is valid
-    with the real times too, since the memory of a device depends on the order of its passes alone. `split`: backwards
-    are split into B and W.
+    Those without transfers, or with equal times, are left out where they would be the same. Between passes of unequal
+    times, and with transfers, hardly any start fits. An order found without them is valid with the real times too,
+    since the memory of a device depends on the order of its passes alone. `split`: backwards are split into B and W.
     """
     ticks = [view.ticks[kind, s] for kind in _kinds(split) for s in view.stages]
     none = (0,) * len(view.arrivals)

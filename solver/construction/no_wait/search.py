@@ -110,7 +110,8 @@ class _Children:
 class BestStarts(NamedTuple):
     """Starts of all micro-batches in ticks, the first 0.
 
-    `all_kept` is True if a wider search would find no others; `nodes` is the number of nodes whose children were made.
+    `all_kept` is True if no node was dropped for the width, so that a greater one would change nothing. `nodes` is the
+    number of nodes whose children were made.
     """
 
     starts: tuple[int, ...]
@@ -119,10 +120,11 @@ class BestStarts(NamedTuple):
 
 
 def best_starts(block: Block, microbatches: int, width: int, stop: Event) -> BestStarts | None:
-    """Return the starts of the least value found; None if memory admits none, or `stop` was set before.
+    """Return the starts of the least value found; None if memory admits none, or `stop` was set before the end.
 
     Layer by layer, one micro-batch each, the `width` nodes are kept of least last start + value of all passes; of nodes
-    with micro-batches in flight at equal distances, the one that is earlier.
+    with micro-batches in flight at equal distances, the one whose last start is earlier. The last layer counts by value
+    alone.
     """
     children = _Children(block)
     layer, all_kept, nodes = list(children.first()), True, 0

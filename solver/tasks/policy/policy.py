@@ -29,7 +29,7 @@ class Policy(NamedTuple):
     that the busiest stream needs for one micro-batch; a *transit* is the least time of one micro-batch from its first
     task to its last, in periods, as a number of micro-batches; a *duration* is the mean duration of a task. On stages
     where a chain returns to a device that it has visited before, the `_again` numbers replace the others, except
-    `slack_again`, which is added.
+    `slack_again`, which is added. Only there `forward_later`, `closing`, `hurry` and `backward_later` count.
     """
 
     # The limit of micro-batches in flight on a stage.
@@ -74,8 +74,8 @@ class Policy(NamedTuple):
     def moved(self, random: Random, again: bool = True, back: bool = False) -> Policy:
         """Return a random neighbour: a policy in which some numbers are changed, slightly or much.
 
-        Numbers whose names end in `_again` change only if `again`; the last two, for reloads and recomputations, only
-        if `back`.
+        The numbers from `slack_again` to `late_again`, which count only on stages where a chain returns to a device,
+        change only if `again`. The last two, for reloads and recomputations, change only if `back`.
         """
         found, count = list(self), Policy._fields.index("reserve" if again else "slack_again")
         for _ in range(random.randint(1, _PARAMS.most_changes)):

@@ -54,8 +54,10 @@ class PolicySearch:
         return dispatcher, (self.policy or self.start).moved(self._random, dispatcher.again, dispatcher.back)
 
     def go_on_from(self, others: Sequence[PolicySearch]) -> None:
-        """Continue from the best policy found by `others`, searches that began with the same start policy as this
-        one."""
+        """Continue from the best policy that this search or one of `others` found.
+
+        Those of `others` that began with another start policy are ignored.
+        """
         known = [one for one in (self, *others) if one.ends is not None and one.start is self.start]
         best = min(known, key=lambda one: one.ends or 0, default=self)
         self.dispatcher = self._dispatchers[best._dispatchers.index(best.dispatcher)]

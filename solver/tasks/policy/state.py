@@ -60,8 +60,8 @@ class Progress(NamedTuple):
     passes after a forward the number that remains; by stage the micro-batches in flight; by memory the level. `events`
     is a heap of ends of jobs (n) and of their becoming ready (number of jobs + n) by `times`. By stream and class the
     heap of startable jobs, and its size; by stream the urgent jobs known before they are ready, if it is busy, and if
-    it has to decide. By device the jobs that wait for memory. `clock` has the numbers of events, of streams that have
-    to decide and of ended jobs, and the latest end.
+    it has to decide. By device the jobs blocked by memory or by the limit in flight. `clock` has the numbers of events,
+    of streams that have to decide and of ended jobs, and the latest end.
     """
 
     missing: Array

@@ -58,7 +58,8 @@ def best_move(
 
     Low and high are indices in the critical path `path[begin:]`; the move is that of `moved_row`, over at most `far`
     jobs. If all moves are tabu, a random one is returned; high is -1 if there is no move. `now` is the number of the
-    move, up to which `forbidden` counts; `row` and `paths` are working space.
+    move; `forbidden[i, j]` is the number of the first move that may put job i before job j again. `row` and `paths` are
+    working space.
     """
     chosen, least, ties, other, seen = (0, -1, AFTER), 0, 0, (0, -1, AFTER), 0
     low_end = begin
