@@ -74,9 +74,9 @@ class ParetoFront:
         return max(valid, key=lambda certificate: certificate.value_ticks)
 
     def points(self) -> list[Point]:
-        """Return the front's points by level: one at each solved level, and one at each non-dominated schedule.
+        """Return the front's points by level: at solved levels below the fastest schedule's, and at schedules.
 
-        Empty without a schedule.
+        The schedules are those that no other dominates. Empty without a schedule.
         """
         top = self.top()
         if top is None:

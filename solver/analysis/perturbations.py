@@ -104,8 +104,8 @@ def _faster(problem: Problem, wanted: _Wanted, stages: Sequence[StageId]) -> Pro
 def _faster_stage(stage: Stage, wanted: _Wanted) -> Stage:
     """Return a stage with 10 % less time for each of its tasks of which `wanted(kind, task)` is True.
 
-    A full backward and a block are shortened by as many ticks as the task saves, or not at all if the task is not found
-    in them. A block saves no more than its shorter pass takes.
+    A block is shortened by as many ticks as the tasks save, down to 0, and so is a full backward by those of its tasks
+    that are the same as one of B or W. A block saves no more than its shorter pass takes.
     """
     passes = {kind: list(stage.tasks_of(kind)) for kind in (F, B, W, BW) if kind in stage.kinds}
     before, block = {kind: _ticks(tasks) for kind, tasks in passes.items()}, stage.overlapped

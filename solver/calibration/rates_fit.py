@@ -83,6 +83,7 @@ class FittedTime(NamedTuple):
 class RatesFit:
     """Result of a fit: the device with its fitted rates, every rate and measured duration, and the scatter.
 
+    `rates` are those that are above 0 in the table, also if they were not changed. `times` are in the order measured.
     `scatter` is the relative spread of durations around their predictions.
     """
 

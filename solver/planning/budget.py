@@ -135,10 +135,10 @@ class Budget:
         return self.stop.is_set if self._units is not None else lambda: self.over() or time.monotonic() >= until
 
     def progress(self, most: float) -> Callable[[], float]:
-        """Return a function, for the loop of a step, that gives the share of the step that is done, from 0 to 1.
+        """Take at most `most` seconds or work units; return a function that gives the share of them that is spent.
 
-        It is the share of `most` seconds or, where work is counted, of the number of iterations that `most` units stand
-        for; 1 if the user has stopped.
+        It is to be called once in each iteration of a step's loop, which ends at 1 or more. Where work is counted, the
+        share is that of the number of iterations that the units stand for. It is 1 if the user has stopped.
         """
         given, begin, steps = self._take(most), time.monotonic(), count()
         if self._units is None:

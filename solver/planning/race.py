@@ -46,10 +46,11 @@ _PARAMS = RaceParams()
 class RaceEntry(Generic[K]):
     """State of one plan problem in the race; `key` identifies it.
 
-    `bound` is a lower bound of its pipeline, `least` a lower bound of its training step: the mean over the devices of
-    work, reductions and optimizer steps. `plan` is the best plan found by search, `first` a plan made without a search.
-    `step` is the training step of `plan` or, without it, of `first`. `dropped` is the reason why the problem is
-    searched no further. If `failed`, that reason is an error of its search, which proves nothing.
+    `bound` is a lower bound of its pipeline, `least` a lower bound of its training step, both in the file's unit: at
+    first the mean over the devices of their work, for `least` with reductions and optimizer steps. `plan` is the result
+    of its last search, None before the first one; `first` is a plan made without a search. `step` is the training step
+    of the best plan in `plan` (None if it has none) or, before the first search, of `first`. `dropped` is the reason
+    why the problem is searched no further. If `failed`, that reason is an error of its search, which proves nothing.
     """
 
     key: K
@@ -99,8 +100,8 @@ def raced_on(
 ) -> list[RaceEntry[K]]:
     """Run `raced` on entries that may have first plans already.
 
-    Only the best entries are searched: as many as can get the least time in each round. The others keep their first
-    plans.
+    If some entries have a first plan, only the best of these are searched: as many as can get the least time in each
+    round. All others stay as they are.
     """
     race = _Race(search, sorted(entries, key=lambda one: one.least), limits, report, stop)
     race.run()

@@ -25,11 +25,12 @@ from solver.limits import Limits
 def may_be_left_out(
     plan: PlanProblem, choice: Choice, bound: Fraction, one: SolvedPartition, limits: Limits, stop: Event
 ) -> bool | None:
-    """Return True if it is proved that no plan with the partition of `one` is below `bound`; False if one was found.
+    """Return True if it is proved that no plan with the partition of `one` is below `bound`.
 
-    None if the time does not suffice. The proof is the certificate of the partition; else, where only published
-    schedules are allowed, their simulation; else a CP-SAT search for a schedule below the bound. There is no such
-    search for a period.
+    False if such a plan was found, or if the check refuses the certificate of the partition. None if the time does not
+    suffice. The proof is the certificate of the partition, or that the rule of recomputation excludes it; else, where
+    only published schedules are allowed, their simulation; else a CP-SAT search for a schedule below the bound. There
+    is no such search for a period.
     """
     finding = partition_finding(plan, bound, choice, one)
     if finding.verdict in (Verdict.VERIFIED, Verdict.REFUSED):

@@ -18,8 +18,8 @@ def first_orders(jobs: Jobs) -> Iterator[dict[JobId, TimeSteps]]:
     """Yield the starts in steps, by job, of a list schedule for each rule that does not deadlock on memory.
 
     The rules combine fused and split backwards, each activation mode, and a priority: the longest tail, backwards
-    first, or one micro-batch after the other (in groups where parameters are gathered). The last deadlocks only if
-    every order does.
+    first, or one micro-batch after the other, where parameters are gathered also in groups of several. One micro-batch
+    after the other deadlocks only if every order does.
     """
     most = max((choice.options for choice in jobs.choices), default=1)
     # Of gathered parameters: the more micro-batches run in turn, the less often they are gathered.
@@ -66,9 +66,11 @@ def _running(jobs: Jobs, fused: bool, mode: int) -> list[JobId]:
 
 
 def _placed(graph: JobGraph, rank: Callable[[JobId, TimeSteps], Rank]) -> Iterator[dict[JobId, TimeSteps]]:
-    """Yield the starts in steps of a list schedule: repeatedly the job that can start earliest, within memory.
+    """Yield the starts in steps of a list schedule: repeatedly the job of lowest rank is placed, within memory.
 
-    Ties go to the job of lowest rank, which is `rank(job, start)`. Yields nothing if memory stops the schedule.
+    The rank is `rank(job, start)`, where the start is the earliest one of a job whose predecessors are placed. Jobs
+    that memory does not admit, or whose parameters are not gathered, are passed over. Yields nothing if no job can be
+    placed before all are.
     """
     jobs = graph.jobs
     memory = _Memory(graph)

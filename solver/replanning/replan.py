@@ -66,7 +66,7 @@ def replan(
 ) -> Replanned:
     """Return the best order found for the remaining tasks of an iteration in progress, whose past is `state`.
 
-    `report` is called at every better one, the first time within a second. Bounds are those of CP-SAT and of the
+    `report` is called at every better one, the first time after list scheduling. Bounds are those of CP-SAT and of the
     remaining work; bounds of whole iterations do not know which tasks have begun. Orders start in whole ticks first; if
     a span may be a fraction of a tick, the best of them is then improved in finer ticks. If no task is left, the result
     is the past as it is.

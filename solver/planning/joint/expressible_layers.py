@@ -16,7 +16,7 @@ class ExpressibleLayers(NamedTuple):
     """One recomputation setting, the same on every stage.
 
     It is one of three: the `first` transformer layers of each stage are recomputed whole; or `everything` is; or in all
-    layers only the modules of the list with index `modules` in `SelectedModes.lists` are.
+    layers only the modules of the list with index `modules` in `SelectedModes.lists` are. By default none is.
     """
 
     first: int = 0
@@ -116,8 +116,12 @@ class SelectedModes:
         return tuple(row)
 
     def weakest_setting(self, rows: Sequence[Sequence[int]]) -> ExpressibleLayers:
-        """Return the weakest setting that recomputes at least as many layers as `rows` has, by stage and mode; maybe
-        more."""
+        """Return the setting that stands for the recomputed layers `rows`, by stage and mode, and may recompute more.
+
+        If modules are recomputed somewhere, it is the first list with all the modes in use for that, else the last
+        list; layers recomputed whole are then ignored. If all layers are recomputed whole, it is `everything`, else the
+        number of the stage that recomputes the most.
+        """
         used = {mode for row in rows for mode, number in enumerate(row) if number and self._is_modules[mode]}
         if used and self._selections:
             fitting = (number for number in self.lists if used <= set(self._selections[number]))

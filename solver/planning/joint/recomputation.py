@@ -113,9 +113,9 @@ class FirstLayers:
 class SameLayers:
     """Random changes where all stages use one recomputation setting, as some runtimes have it.
 
-    With `steps` it is one number of first layers for all stages, up to all layers; without, all layers or none. `less`
-    and `more` return a draft of a partition with a weaker or stronger setting, `clipped` the draft nearest to given
-    numbers.
+    With `steps` it is nothing, a list of modules, one number of first layers for all stages, or all layers; without,
+    nothing or all layers. `less` and `more` return a draft of a partition with a weaker or stronger setting, `clipped`
+    the draft nearest to given numbers.
     """
 
     def __init__(self, selected: SelectedModes, steps: bool) -> None:

@@ -124,10 +124,11 @@ class _Costs:
         self._sums: NDArray[np.float64] = np.array([work, busy, ahead, sums(first, _gradient)])
 
     def values(self, cuts: IntArray) -> list[tuple[int, float, float]]:
-        """Return for each row of `cuts`, layer numbers, its key: (memory lacking, largest load, sum of squared loads).
+        """Return for each row of `cuts`, layer numbers, its key: (memory lacking, largest load, sum of squares).
 
         The least is best. Memory is in steps, summed over devices; loads are in the file's time unit. The largest load
-        includes the path to the device or, without W, the path there and back.
+        includes the path to the device or, without W, the path there and back. The squares are those of the loads of
+        devices and of stages.
         """
         at = self._sums[:, cuts]
         work, gradient, ahead, back = at[:, :, 1:] - at[:, :, :-1]

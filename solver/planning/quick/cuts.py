@@ -66,8 +66,8 @@ class Cutter:
         """Return the number of layers of each stage if each takes as many as load `most` and memory allow.
 
         `loads` are sums over the layers before each position where a stage may begin; `fits` has for each stage such
-        sums of its memory needs, and its memory (None: unlimited). None if layers remain. Each stage leaves at least
-        one cut position for every stage after it.
+        sums of its memory needs, and its memory (None: unlimited). None if layers remain or a stage gets none. Each
+        stage leaves at least one cut position for every stage after it.
         """
         begin, last, found = 0, len(loads) - 1, list[int]()
         for stage, fit in enumerate(fits):

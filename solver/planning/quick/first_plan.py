@@ -81,8 +81,9 @@ class _TimedPlan(NamedTuple):
 def first_plan(plan: PlanProblem) -> FirstPlan | None:
     """Return the plan with the least training step that fits the memory, under 1F1B or interleaved 1F1B.
 
-    None where no plan fits, or where the problem has features that these orders or the formulas for their times do not
-    support: variants, modules, unequal devices or links, transfers on a stream, work for parameters.
+    Compared are the plans of the placements; that of a placement is the one whose last pass ends first. None where no
+    plan fits, or where the problem has features that these orders or the formulas for their times do not support:
+    variants, modules, unequal devices or links, transfers on a stream, work for parameters.
     """
     if plan.variants or plan.additions or plan.cluster.links or plan.cluster.transfer_stream:
         return None
@@ -104,8 +105,10 @@ class _Orders:
         self._room = [None if room is None else int(room / plan.resolution) for room in self._capacity()]
 
     def best(self) -> FirstPlan | None:
-        """Return the plan with the least training step; None if neither 1F1B nor interleaved 1F1B runs on the
-        placement, or nothing fits."""
+        """Return the plan whose last pass ends first.
+
+        None if neither 1F1B nor interleaved 1F1B runs on the placement, or nothing fits.
+        """
         name = self._name()
         if name is None:
             return None

@@ -131,8 +131,11 @@ class ChoiceSearch:
 
     @property
     def first(self) -> Partition:
-        """The partition to schedule first: one on which a published order fits, if such an order was tried, else
-        `balanced`."""
+        """The partition to schedule first: `balanced`, until the best partition for a published order is searched.
+
+        Where memory is limited, it is from then on one that is balanced together with the recomputation chosen for that
+        order to fit the memory. Neither is sure to fit.
+        """
         return self.balanced if self._start is None else self._start
 
     @cached_property

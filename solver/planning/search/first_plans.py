@@ -171,7 +171,7 @@ class FirstPlans:
 def begin(choice: ChoiceSearch, orders: Iterable[Heuristic]) -> str:
     """Make a first plan with the first of these orders that applies, in any time limit.
 
-    Returns the reason if none applies.
+    Returns the reason if none applies, else an empty text.
     """
     reasons = list[str]()
     for one in orders:
