@@ -32,7 +32,7 @@ class LayoutParams:
 
     first_share: float = tuned(
         1.0,
-        "of a race's time, after which layouts without a first plan get none",
+        "of a race's time, after which no further layout gets a first plan, if one has",
         0.1,
         1,
         "DeepSeek-V3 on 512 GPUs: first plans alone are within 0.1 % of a search of ten minutes; at 0.6, on a machine "

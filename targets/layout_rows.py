@@ -25,8 +25,7 @@ class RecommendParams:
 
     as_good: float = tuned(
         0.01,
-        "of the best step, and never more than the expected error of a ratio, by which that of a plainer layout may be "
-        "longer",
+        "of the best step: so much longer a plainer layout may take; never more than the expected error of a ratio",
         0,
         0.2,
         "nine groups of measured layouts (docs/results/accuracy.md): within 1 % it loses 0.9 % against the best "

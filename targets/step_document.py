@@ -11,8 +11,8 @@ def step_document(found: Plan) -> dict[str, object]:
     """Return the keys of `plan --json` on the training step, by name.
 
     `step` has its parts in the file's unit; None without a plan. `assumed` has the rates of the device from which
-    layers were derived, `expected_error` the error that was measured with them; where the file lists layers, these are
-    empty and None.
+    layers were derived; it is empty where the file lists layers. `expected_error` has the error that was measured with
+    these rates; None where the file lists layers or names no hardware.
     """
     training = found.problem.step
     step = None if found.best is None else step_time(found.problem, found.best).document()

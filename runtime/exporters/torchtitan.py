@@ -157,8 +157,9 @@ def _schedule_name(timeline: Timeline) -> str:
 def _modules(layers: str, stages: int, needed: bool) -> list[list[str]] | None:
     """Return the names of each stage's modules in torchtitan's decoders, from the text of the option `layers`.
 
-    None where the option is empty and torchtitan may divide them itself (not `needed`). Raises `BadInput` for other
-    mistakes.
+    None where the option is empty and torchtitan may divide them itself (not `needed`). Raises `BadInput` if it is
+    empty and `needed`, if its numbers are wrong or not one or one for each stage, or if they leave a stage without a
+    module.
     """
     if not layers:
         if not needed:

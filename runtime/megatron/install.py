@@ -88,7 +88,8 @@ def install(*documents: Mapping[str, Any]) -> None:
     """Replace Megatron's two pipeline schedules by ones that run these documents, one for each number of micro-batches.
 
     Its linear layers are changed so that W can compute weight gradients. Call it before the first iteration, and before
-    the model is built where stages are placed as Megatron does not place them.
+    the model is built where stages are placed as Megatron does not place them. Documents of a later call are added.
+    `ValueError` if their stages are on other ranks than those of earlier ones.
     """
     if not hasattr(getattr(schedules, _FUNCTIONS[0]), "programs"):
         split_linears()

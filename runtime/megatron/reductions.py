@@ -36,7 +36,7 @@ class Reductions:
         return {weight: groups.pop(weight) for weight in computed_in_w(chunk) if weight in groups}
 
     def last_backward(self, chunk: int) -> None:
-        """Let a chunk's last backward start the reduction of its gradients as they are computed.
+        """Let the backward of a chunk that runs next, its last, start the reduction of gradients as they are computed.
 
         With `grad_sync_func` nothing is done: all of the chunk's gradients are then reduced after its last W.
         """

@@ -29,8 +29,7 @@ def partition_from(text: str, model: Model, devices: int) -> tuple[int, ...]:
 
 
 def _layers_of(roles: Sequence[Role], stages: Sequence[StageCounts]) -> tuple[int, ...]:
-    """Return the number of the model's layers on each stage of a setting; `roles` are those of the layers, first to
-    last.
+    """Return the number of the model's layers on each stage of a setting; `roles` are those of the layers, in order.
 
     The last stage has all that remain, such as multi-token prediction layers that the setting omits. `BadInput` for a
     stage without layers.

@@ -36,9 +36,10 @@ def load(
     """Return the runtime of this rank, ready for `step`, which executes the order of a schedule file.
 
     `stages` are this rank's: the module of each by its number, or `PipelineStage` objects. With `comms` sends and
-    receives are placed as in our plan, without it as PyTorch does. `step` takes the whole batch of the schedule's
-    micro-batches; with `scale_grads` it divides gradients by their number. The process group must exist. `BadInput` for
-    what does not fit the schedule.
+    receives are placed as in our plan, without it as PyTorch does. A schedule with offload, recomputation or several
+    chains gets our own runtime, whatever `comms` is. `step` takes the whole batch of the schedule's micro-batches; with
+    `scale_grads` it divides gradients by their number. The process group must exist. `BadInput` for what does not fit
+    the schedule.
     """
     timeline = read_schedule(schedule).timeline
     where = timeline.problem.placement

@@ -137,7 +137,7 @@ class Draws:
         return result
 
     def seed(self, position: int, stage: StageId, microbatch: MicrobatchId) -> None:
-        """Seed the random generators before a forward of a stage that draws random numbers.
+        """Seed the random generators before a forward, if its `stage` draws random numbers; else do nothing.
 
         `position` is the position of the stage on its chain; `microbatch` is numbered over all steps.
         """

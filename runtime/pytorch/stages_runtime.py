@@ -64,11 +64,11 @@ class StagesRuntime:
         self._executor: StageExecutor | None = None
 
     def step(self, *args: Any, target: Any = None, losses: list[Tensor] | None = None, **_: Any) -> None:
-        """Run one iteration on a batch (`args`, needed where a first stage is) and its `target` (where a last stage
-        is).
+        """Run an iteration on a batch (`args`, needed for a first stage here) and its `target` (for a last stage here).
 
         Both are cut into the schedule's micro-batches. `losses`, if given, is filled with the losses of the
-        micro-batches whose last stage is here, in order.
+        micro-batches whose last stage is here, in ascending order of their numbers. Further named arguments are
+        ignored.
         """
         number = self._problem.microbatches
         self._check(args[0] if args else None, "a batch", self._first)

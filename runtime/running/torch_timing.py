@@ -42,10 +42,9 @@ def predicted(problem: Problem, schedule: Schedule, split: str, transfers: bool 
 
 
 def sleeping_seconds(problem: Problem, stage: StageId, seconds_per_tick: float) -> dict[str, float]:
-    """Return how many seconds a stage of sleeping layers sleeps in each kind of pass: the durations in the problem, in
-    ticks of `seconds_per_tick`. The keys are F, BW, B and W.
+    """Return the seconds that a stage of sleeping layers sleeps in each kind of pass; the keys are F, BW, B and W.
 
-    The runtime adds time of its own.
+    They are the durations in the problem, in ticks of `seconds_per_tick`. The runtime adds time of its own.
     """
     own = problem.stages[stage]
     ticks = {"F": own.forward, "BW": own.fused, "B": own.backward, "W": own.weight or 0}
