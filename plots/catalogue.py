@@ -20,7 +20,8 @@ class Plot:
 
     `title` describes it; `row` is the height of its rows relative to the usual one; `widest` is its greatest width in
     inches. With `zoomed`, if there are too many boxes to read, the steady state is cut out or a part is drawn under the
-    whole. `dense` is the plot drawn instead of this one if its `applies` is True for the timeline.
+    whole. `dense` is the plot drawn instead of this one where `dense.applies` returns True for the timeline (None:
+    always).
     """
 
     name: str

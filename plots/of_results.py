@@ -24,7 +24,8 @@ def picture_of(thing: object) -> Picture:
     """Return the picture of a result: Gantt chart of a timeline or solution, stages of a plan, values of a sweep or
     frontier.
 
-    `BadInput` for anything else. The functions registered below draw one type of result each.
+    `BadInput` for anything else, and for a result without a schedule. The functions registered below draw one type of
+    result each.
     """
     raise BadInput(f"plot: found {type(thing).__name__}; allowed: a timeline, or what solve, plan, … return")
 

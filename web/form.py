@@ -55,8 +55,11 @@ _NOT_PLAIN = frozenset({"true", "false", "null", "yes", "no", "on", "off"})
 
 
 def groups() -> list[dict[str, object]]:
-    """Return the form's groups of fields in order, each a title and fields with path, label, hint, choices and
-    default."""
+    """Return the form's groups of fields in order, each a title and fields.
+
+    A field has path, label, hint, `choices` (null: any value), `suggestions`, `number` (True if it takes numbers) and
+    default.
+    """
     found = list[dict[str, object]]()
     for title, prefix, section, keys in _GROUPS:
         fields = [one for key in keys for one in _fields(prefix + key, key, section.model_fields[key])]
@@ -93,7 +96,8 @@ def values(document: object, plan: bool = False) -> dict[str, str | None]:
     """Return the value of each field that a document gives, as a person types it; None for a value that no field can
     show.
 
-    Fields that a plan file does not have are None too.
+    A field that the document does not give has no entry. With `plan` the document is a plan file, and fields that such
+    a file does not have are None.
     """
     found: dict[str, str | None] = dict.fromkeys(paths() - _OF_PLANS) if plan else {}
     for path in sorted(_OF_PLANS if plan else paths()):

@@ -62,7 +62,7 @@ class Guards:
 
 
 def is_ours(host: str, names: Iterable[str]) -> bool:
-    """Return True if a `Host` header names this server: by an address, or by one of `names`.
+    """Return True if a `Host` header names this server: by an address, as localhost, or by one of `names`.
 
     Another site can make a name of its own resolve to this machine (DNS rebinding), and its pages would then count as
     pages of this server; with an address that is impossible.

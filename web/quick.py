@@ -24,7 +24,8 @@ class Quick:
     async def run(self, work: str, *arguments: object) -> AsyncGenerator[Message]:
         """Run the task named `work` in a process and yield its messages (kind, content).
 
-        The process ends once nobody reads the messages any more.
+        The process ends once nobody reads the messages any more. The only message is `BUSY` if too many tasks wait; the
+        last one is of kind "late" if the task exceeds `quick_seconds`, which count from the start of its process.
         """
         if self._asked >= self._settings.quick + self._settings.quick_waiting:
             yield BUSY

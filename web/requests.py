@@ -40,7 +40,7 @@ class Chart(_Asked):
 class Begin(_Asked):
     """A request for a solve; `tab` identifies the browser tab, `target` is the runtime that the solve is for.
 
-    `text` is the problem or plan file, `seconds` the time limit.
+    `text` is the problem or plan file, `seconds` the time limit, `workers` the number of threads.
     """
 
     text: str

@@ -18,10 +18,10 @@ class Settings:
 
     `hosts` are names by which it may be reached, in addition to its addresses and `localhost`. A problem's text has at
     most `text_bytes`, the problem at most `cells` stages times micro-batches and `tasks` tasks in an iteration. A solve
-    has `workers` and at most `seconds`; `solves` run at once, and `waiting` more wait for their turn. One that no page
-    watches for `idle_seconds` is forgotten; of those that are over the last `kept` stay. Whatever else a page asks for
-    takes at most `quick_seconds`; `quick` of these run at once, and `quick_waiting` more wait. A process may take
-    `memory_bytes` of address space.
+    has at most `workers` threads and `seconds`; `solves` run at once, and `waiting` more wait for their turn. One that
+    no page watches for `idle_seconds` is forgotten; where there are more than `kept`, also those that are over and that
+    no page watches. Whatever else a page asks for takes at most `quick_seconds`; `quick` of these run at once, and
+    `quick_waiting` more wait. A process may take `memory_bytes` of address space.
     """
 
     hosts: frozenset[str] = frozenset()

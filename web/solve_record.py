@@ -67,9 +67,10 @@ class Solve:
             self._history.append({key: moment[key] for key in ("seconds", "value", "bound")})
 
     async def news(self, patience: float) -> AsyncGenerator[tuple[str, Any] | None]:
-        """Yield events (kind, content): all that is known, then every change until the solve is over.
+        """Yield events (kind, content): the history, all else that is known, then changes until the solve is over.
 
-        None is yielded whenever nothing changes for `patience` seconds.
+        The first event is of kind "history". Of several changes of one kind that happen while the reader waits only the
+        last is yielded. None is yielded whenever nothing changes for `patience` seconds.
         """
         seen = 0
         yield "history", list(self._history)

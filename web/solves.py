@@ -70,7 +70,8 @@ class Solves:
     async def forget_idle(self) -> None:
         """End and forget solves that nobody watches any more, for as long as the server runs.
 
-        Of solves that are over and unwatched, the oldest beyond `Settings.kept` are forgotten at once.
+        Beyond `Settings.kept` solves in all, those that are over and unwatched are forgotten at once, the one left
+        longest ago first.
         """
         while True:
             await asyncio.sleep(min(_LOOK, self._settings.idle_seconds))

@@ -17,7 +17,8 @@ _END_OF_LINE = re.compile(r"[ \t]*(#[^\n]*)?(\n|\Z)")
 def with_value(text: str, path: str, value: str | None) -> str:
     """Return the text with another value (YAML on one line) at a key path; None removes the key.
 
-    `BadInput` if the text is no YAML of keys and values, or the key's section cannot be changed automatically.
+    With the key, sections go that would then be empty; sections that are missing are added. `BadInput` if the text is
+    no YAML of keys and values, or the key's section cannot be changed automatically.
     """
     text = text if not text or text.endswith("\n") else text + "\n"
     *sections, key = keys = path.split(".")

@@ -41,7 +41,7 @@ SHADES = LinearSegmentedColormap.from_list("held", _COLOURS).with_extremes(over=
 def draw_heat_map(timeline: Timeline, axes: Axes) -> None:
     """Draw one row for each device, device 0 on top.
 
-    Shades are shares of the device's memory, or of the largest peak.
+    Shades are shares of the device's memory; of a device without a limit, shares of the largest peak of all devices.
     """
     problem = timeline.problem
     draw_frame(timeline, axes)

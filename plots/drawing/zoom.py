@@ -35,7 +35,11 @@ _PARAMS = CutParams()
 
 
 def window_of(timeline: Timeline, text: str) -> Window:
-    """Return the window, in ticks, of a text `period`, or `FROM:TO` in the file's unit; raises `BadInput`."""
+    """Return the window, in ticks, of a text `period`, or `FROM:TO` in the file's unit.
+
+    Without FROM it begins at 0, without TO it lasts to the end of the schedule; a later TO becomes that end. Raises
+    `BadInput` for any other text, a window that begins after the schedule, and `period` without steady state.
+    """
     if text == PERIOD:
         return one_period(timeline)
     problem, last = timeline.problem, makespan(timeline)

@@ -38,7 +38,7 @@ def document(timeline: Timeline, critical: bool = True) -> dict[str, Any]:
     - `waits`: why there is idle time before a box, as `waits` says; nothing if `critical` was not asked for.
     - `memory`: its `unit`; in `steps` a row a device, two numbers a step: ticks since the step before and the level
       from then on, including `static`, the memory always in use; `capacity` of each device, null if unlimited;
-      `hosts`: memory in use on a host, with the first of its devices, and steps as above.
+      `hosts`: for each host `device`, the first of its devices, `devices`, their number, and its own `steps`.
     """
     problem = timeline.problem
     rows, styles, places = _boxes(timeline)

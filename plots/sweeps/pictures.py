@@ -20,7 +20,7 @@ def pictures(found: Table, format: Format = "png") -> dict[str, bytes]:
     """Return the pictures by file name; empty for a sweep without any schedule.
 
     An axis of memory gives time against memory, any other axis of numbers the bubble against it, two or more axes of
-    numbers the heat map of published schedules; every sweep gives makespan against span.
+    numbers the heat map of published schedules, if any fits; every sweep gives makespan against span.
     """
     if not any(row.value is not None for row in found.rows):
         return {}

@@ -26,8 +26,9 @@ _NARROW = 2  # columns of the narrowest tenth of the boxes from which on each bo
 def text_gantt(timeline: Timeline, columns: int, coloured: bool, window: Window | None = None) -> list[Line]:
     """Return the lines of the chart, none longer than `columns`; `coloured` if the terminal shows the pieces' colours.
 
-    Each box has its pass where it is wide enough; where boxes are too narrow, a column shows a kind of pass that runs
-    in it, chosen so that letters are in proportion to time.
+    Lines are longer only where `columns` are few, since at least `LEAST` columns of time are drawn. Empty if no box is
+    in the window (ticks; None: all of the time). Each box has its pass where it is wide enough; where boxes are too
+    narrow, a column shows a kind of pass that runs in it, chosen so that letters are in proportion to time.
     """
     problem, whole = timeline.problem, makespan(timeline)
     since, until = window or (0.0, float(whole))

@@ -39,7 +39,7 @@ def compare(channel: Channel, text: str, edits: Sequence[tuple[str, str | None]]
     known.
 
     Parts are the edited text, the values of the form, the problem, its lower bound, and a row for each published
-    schedule. A plan file gets its description in their place.
+    schedule. For a plan file its description takes the place of the problem, the bound and the rows.
     """
     if edits:
         text = edited(text, edits)
