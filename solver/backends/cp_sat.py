@@ -101,7 +101,7 @@ def solve_model(
 
 def _solved(model: cp_model.CpModel, parameters: Parameters, stop: Event, callbacks: Callbacks | None) -> Answer:
     solver = _solver(parameters)
-    listener = None if callbacks is None else _Listener(callbacks)
+    listener = None if callbacks is None else _Listener(callbacks, solver.stop_search)
     if listener is not None:
         solver.best_bound_callback = listener.on_bound
     status = run_until(stop, lambda: solver.solve(model, listener), solver.stop_search)
@@ -146,11 +146,11 @@ def _solver(wanted: Parameters) -> cp_model.CpSolver:
 
 
 class _Listener(cp_model.CpSolverSolutionCallback):
-    """Receiver of CP-SAT's callbacks; an error is stored and ends the search."""
+    """Receiver of CP-SAT's callbacks; an error is stored and ends the search by a call of `end`."""
 
-    def __init__(self, callbacks: Callbacks) -> None:
+    def __init__(self, callbacks: Callbacks, end: Callable[[], None]) -> None:
         super().__init__()
-        self._callbacks = callbacks
+        self._callbacks, self._end = callbacks, end
         self.error: Exception | TimeLimitReached | None = None
 
     def on_solution_callback(self) -> None:
@@ -159,7 +159,7 @@ class _Listener(cp_model.CpSolverSolutionCallback):
             self._callbacks.on_solution(self.value, self.objective_value)
         except (Exception, TimeLimitReached) as error:
             self.error = error
-            self.stop_search()
+            self._end()
 
     def on_bound(self, bound: float) -> None:
         """Pass a better bound on to the callback; CP-SAT calls this, possibly on another thread.
@@ -170,3 +170,4 @@ class _Listener(cp_model.CpSolverSolutionCallback):
             self._callbacks.on_bound(bound)
         except (Exception, TimeLimitReached) as error:
             self.error = error
+            self._end()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from random import Random
 from threading import Event
+from time import monotonic
 
+import pytest
 from ortools.sat.python import cp_model
 
-from solver.backends.cp_sat import Parameters, solve_model
+from solver.backends.cp_sat import Callbacks, Parameters, solve_model
 
 # Times of the layers of a plan, forward and backward, and of a transfer.
 FORWARD = (1866773111, 2782199368, 3732575549)
@@ -68,3 +70,34 @@ def test_a_model_of_large_numbers_that_has_no_solution_is_told_so() -> None:
     least = best(FORWARD, BACKWARD, TRANSFER, 29810901740)
     model = of_three(FORWARD, BACKWARD, TRANSFER, 29810901740, least - 1)
     assert solve_model(model, Parameters(10, None, 0, 1), Event()).infeasible
+
+
+def job_shop(jobs: int, machines: int) -> cp_model.CpModel:
+    """A job shop of random durations, whose search takes far longer than its first solution and bound."""
+    model, random = cp_model.CpModel(), Random(1)
+    on: list[list[cp_model.IntervalVar]] = [[] for _ in range(machines)]
+    value = model.new_int_var(0, 4000, "")
+    for _ in range(jobs):
+        ready: cp_model.LinearExprT = 0
+        for machine in random.sample(range(machines), machines):
+            start, ticks = model.new_int_var(0, 4000, ""), random.randint(1, 99)
+            on[machine].append(model.new_fixed_size_interval_var(start, ticks, ""))
+            model.add(start >= ready)
+            ready = start + ticks
+        model.add(value >= ready)
+    for tasks in on:
+        model.add_no_overlap(tasks)
+    model.minimize(value)
+    return model
+
+
+@pytest.mark.parametrize("failing", ["on_solution", "on_bound"])
+def test_an_error_of_a_callback_ends_the_search(failing: str) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError(failing)
+
+    on = {"on_solution": lambda *_: None, "on_bound": lambda *_: None} | {failing: fail}
+    began = monotonic()
+    with pytest.raises(ZeroDivisionError, match=failing):
+        solve_model(job_shop(20, 15), Parameters(30, None, 0), Event(), Callbacks(**on))
+    assert monotonic() - began < 20
