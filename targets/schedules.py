@@ -73,8 +73,10 @@ def expressed(solution: Solution, target: str, whole: Problem) -> Solution:
 
 
 def written_for(timeline: Timeline, target: str) -> Timeline | None:
-    """Return a timeline of a restricted problem, rewritten for the runtime `target`; None if its exporter does not
-    accept it."""
+    """Return a timeline of a restricted problem, rewritten for the runtime `target`.
+
+    None if the rewritten order breaks a rule, such as the memory, or the exporter does not accept it.
+    """
     one = RESTRICTIONS[target]
     found = _timed(timeline.problem, one.adapted(timeline.problem, timeline.schedule))
     return found if found is not None and not validate(found) and _takes(one, found) else None

@@ -16,11 +16,11 @@ _WORD = re.compile(r"(?:(send|recv)(\d+):)?(F|BW|B|W|O|L|R[b-f]?)(\d+)\.(\d+)(?:
 
 
 class Step(NamedTuple):
-    """One step of a rank's program: a pass, or, where `transfer` is "send" or "recv", the transfer of the tensor it
-    yields.
+    """One step of a rank's program: a pass, or the sending or receipt of the tensor that a pass yields.
 
-    `peer` is the other rank of the transfer. `stream` 0 is the compute stream. `waits` are names of passes, such as
-    `F0.3`, on other streams of the rank that must have ended before. `kind`, `stage` and `microbatch` name the pass.
+    `kind`, `stage` and `microbatch` name the pass. `transfer` is "send" or "recv", and `peer` the other rank of the
+    transfer; for a pass they are "" and -1. `stream` 0 is the compute stream. `waits` are names of passes, such as
+    `F0.3`, on other streams of the rank that must have ended before.
     """
 
     kind: str

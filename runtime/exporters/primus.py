@@ -57,7 +57,7 @@ def _computed(timeline: Timeline, device: DeviceId) -> list[Pass]:
 
 
 def _slots(timeline: Timeline) -> dict[Pass, int]:
-    """Return the slot of every forward and backward, a row number of Primus' table from 0.
+    """Return the slot of every F, B, W and BW, a row number of Primus' table from 0.
 
     A pass is one slot after the latest of the pass before it on its device and the pass whose tensor it takes.
     """

@@ -68,7 +68,10 @@ def import_schedule(path: str | Path, problem: Problem) -> Schedule:
 
 
 def _whole(read: Callable[[str], Schedule], text: str, problem: Problem) -> Schedule | None:
-    """Return all of a schedule; None if it is not one of this problem, whose passes may be others."""
+    """Return all of a schedule; None if `read` refuses the text, or the schedule is not one of this problem.
+
+    The text may be of a schedule of another problem, with other passes.
+    """
     try:
         found = read(text)
     except BadInput:

@@ -33,10 +33,10 @@ class Activations:
         self._saved, self._random = dict[tuple[int, int], Saved](), dict[tuple[int, int], RandomState]()
 
     def forward(self, step: Step, x: Any) -> None:
-        """Run a forward on input `x`, and keep for its backward what the schedule says.
+        """Run a forward on input `x`, and keep what its backward needs.
 
-        That is all saved tensors, those that an offload moves later, or the input and random state alone for a
-        recomputation.
+        That is all saved tensors, also those that an offload moves later; for a recomputation only the input and random
+        state.
         """
         where = step.stage, step.microbatch
         self._inputs[where] = x

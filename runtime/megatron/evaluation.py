@@ -14,10 +14,10 @@ from runtime.megatron.forwards import Forwards
 
 @torch.no_grad()
 def evaluate(program: Program, call: Call) -> list[Any]:
-    """Run the forwards of a program; return the results of the loss function by micro-batch, empty without the last
-    stage.
+    """Run the forwards of a program; return the loss function's results in the order of the micro-batches' numbers.
 
-    No deadlock is possible: a part of a proved order is proved too, since nothing in it waits for what is left out.
+    They are empty except on the last stage's rank. No deadlock is possible: a part of a proved order is proved too,
+    since nothing in it waits for what is left out.
     """
     forwards, transfers = Forwards(program, call), Transfers(call.group, lambda _: call.empty())
     here, outputs = program.stages_of(call.rank), dict[tuple[int, int], Any]()

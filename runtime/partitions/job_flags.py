@@ -37,7 +37,10 @@ _WIDTH = 118
 
 
 def to_leave_out(model: StagedModel, flags: Mapping[str, object]) -> list[str]:
-    """Return the flags of a job that contradict the plan and that `flags`, which follow them, do not set themselves."""
+    """Return the names of flags that would contradict the plan if a job gave them.
+
+    Those among `flags` are not included: `flags` follow the job's own, so that their values count.
+    """
     found = list(_STAGES)
     if model.decides_recomputation:
         found += _RECOMPUTATION

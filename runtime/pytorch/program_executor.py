@@ -68,9 +68,9 @@ class ProgramExecutor:
     ) -> dict[MicrobatchId, float]:
         """Run one iteration; return by micro-batch the losses, unscaled, of those whose last stage is on this rank.
 
-        `inputs` and `targets` are by micro-batch. Gradients are added to the `grad` of parameters. With `scale_grads`
-        they are divided by the number of micro-batches; then they are summed over both copies of a stage, but not over
-        data-parallel ranks.
+        `inputs` and `targets` are by micro-batch. Gradients are added to the `grad` of parameters, which is then
+        divided by the number of micro-batches if `scale_grads` is set. At the end gradients are summed over both copies
+        of a stage, but not over data-parallel ranks.
         """
         for stage in self._local.stages.values():
             stage.clear_runtime_states()

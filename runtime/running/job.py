@@ -144,13 +144,13 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a job; `refused` is the runtime's reason for not accepting the schedule.
+    """The result of a job; `refused` is the runtime's reason for not accepting the schedule, None if it did.
 
-    `missing` names the parameters that got no gradient, `executed[d]` are the passes that device d ran, in order.
-    `random` are the stages that draw random numbers in their forward. `compared` is the number of gradients compared in
-    all steps; `worst_loss` and `worst_gradient` are the differences furthest beyond their limits, None if nothing was
-    compared. `ordered`: every device kept its order in every step. `steps` are the measured passes. `machine` describes
-    the machine, `versions` has those of libraries by name.
+    `missing` names the parameters that got a gradient in the reference alone, `executed[d]` are the passes that device
+    d ran in the first step, in order. `random` are the stages that draw random numbers in their forward. `compared` is
+    the number of gradients compared in all steps; `worst_loss` and `worst_gradient` are the differences that are the
+    largest multiples of their limits, None if nothing was compared. `ordered`: every device kept its order in every
+    step. `steps` are the measured passes. `machine` describes the machine, `versions` has those of libraries by name.
     """
 
     name: str

@@ -21,8 +21,9 @@ SPLIT, FUSED = (F, B, W), (F, BW)
 class StageBench:
     """A stage ready to run one micro-batch at a time.
 
-    `x` is its input, as the stage before would send it. `gradient` is the gradient that the next stage would send back;
-    None on the last stage, whose forward ends in `loss`.
+    `x` is its input, as the stage before would send it; it needs no gradient if the stage is the `first`. `gradient` is
+    the gradient that the next stage would send back; None on the last stage, whose forward ends in `loss`. `store` gets
+    the weight gradients that B leaves to W, None where autograd splits the backward.
     """
 
     def __init__(
