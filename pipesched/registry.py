@@ -46,6 +46,7 @@ class Registry(Generic[Item]):
         return item
 
     def __iter__(self) -> Iterator[Item]:
+        """Iterate over all items, sorted by name."""
         self._load()
         return iter(sorted(self._items.values(), key=lambda item: item.name))
 
@@ -53,6 +54,7 @@ class Registry(Generic[Item]):
         return [item.name for item in self]
 
     def __getitem__(self, name: str) -> Item:
+        """Return the item of a name, in any spelling equal by `_plain`, or of a further name; else `BadInput`."""
         self._load()
         if name not in self._items:
             spelt = {_plain(one): self._others.get(one, one) for one in (*self._items, *self._others)}

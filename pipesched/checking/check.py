@@ -104,8 +104,8 @@ def check_bound(problem: Problem, certificate: Certificate) -> Finding:
     """Check that no schedule of the problem has an objective value less than the value of a certificate.
 
     The finding is VERIFIED if the evidence proves the value, REFUSED if it proves less or contradicts the problem,
-    TRUSTED for an exhaustive search, which is not repeated, and NOT_VERIFIED where the check does not cover the
-    problem.
+    TRUSTED for an exhaustive search, which is not repeated, and NOT_VERIFIED where the check does not cover the problem
+    or the certificate has no evidence that it knows.
     """
     stated = amount(problem, certificate.value_ticks)
     try:

@@ -48,7 +48,7 @@ def refuse_overflow(problem: Problem) -> None:
 
 
 def why_infeasible(problem: Problem) -> str | None:
-    """Return the reason why no schedule fits the memory, as a sentence for messages, or None if some schedule fits.
+    """Return the reason why no schedule fits the memory, as a sentence for messages; None if none is found.
 
     Two things are checked: each device by itself, and groups of devices whose activations move to each other's memory
     (`why_partners_lack_memory`).
@@ -57,11 +57,11 @@ def why_infeasible(problem: Problem) -> str | None:
     micro-batch on it have run, with those that feed them, so it needs all their activations at once. The check is also
     sufficient: micro-batches that run one after the other, each backward fused, never need more.
 
-    So the answer is exact with two exceptions. First, the capacity of other memory that activations move to: of an
-    activation that may move, the device counts only the memory that stays until the backward, and all of it while one
-    of the stage's passes runs; activations that a device stores for others count in the check of groups alone. Second,
-    workspace, or memory kept until the end of the iteration: then the condition is only necessary, since the last pass
-    of a stage starts after the passes of all other micro-batches have taken such memory.
+    So None means that some schedule fits, with two exceptions. First, the capacity of other memory that activations
+    move to: of an activation that may move, the device counts only the memory that stays until the backward, and all of
+    it while one of the stage's passes runs; activations that a device stores for others count in the check of groups
+    alone. Second, workspace, or memory kept until the end of the iteration: then the condition is only necessary, since
+    the last pass of a stage starts after the passes of all other micro-batches have taken such memory.
     """
     unequal, groups = bool(problem.walks.scale), chain_groups(problem)
     for device, capacity in enumerate(problem.room):

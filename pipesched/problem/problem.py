@@ -120,7 +120,10 @@ class Problem:
 
     @cached_property
     def room(self) -> tuple[MemorySteps | None, ...]:
-        """The memory that each device has left for activations, in steps of the resolution; None where unlimited."""
+        """The memory that each device has left for activations, in steps of the resolution; None where unlimited.
+
+        Negative where static memory alone exceeds the capacity.
+        """
         pools = zip(self.pools, self.static, strict=True)
         return tuple(None if pool.capacity is None else pool.capacity - static for pool, static in pools)
 

@@ -108,9 +108,9 @@ class PipelineView:
 def is_pipeline(network: TaskNetwork) -> bool:
     """Return True if the network is a plain pipeline of equal micro-batches.
 
-    False where passes have several tasks or streams, activations are offloaded or recomputed, parameters are gathered
-    or reduced, micro-batches are unequal or wait for each other, or passes have workspace or keep memory
-    until the end.
+    False if a single one of these holds: passes have several tasks or streams, activations may be offloaded or
+    recomputed, parameters are gathered or reduced, micro-batches are unequal or wait for each other, passes have
+    workspace or keep memory until the end.
     """
     return network.one_task_each and not network.scale and not network.has_pass_memory
 

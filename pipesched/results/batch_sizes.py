@@ -77,7 +77,7 @@ class BatchSizes:
 
     def less_free(self, result: SizeResult) -> Fraction | None:
         """Return by how much less memory a result leaves than the best one, in the file's unit; None if free memory is
-        not maximised, or without a schedule."""
+        not maximised, or one of the two has no schedule."""
         best = self.best
         return None if best is None or best.free is None or result.free is None else best.free.value - result.free.value
 

@@ -73,7 +73,7 @@ class IdleTimes:
     def shares(self) -> dict[IdleCause, float]:
         """Return the share of all devices' time by cause, in the order of the causes.
 
-        Together they are the idle ratio.
+        Together they are the idle ratio. Causes without idle time are left out.
         """
         total = self.makespan * len(self.devices)
         ticks = {cause: sum(idle[cause] for idle in self.devices) for cause in IdleCause}

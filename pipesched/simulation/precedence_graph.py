@@ -46,8 +46,8 @@ class Graph:
 
     `ticks[n]` is a node's duration. The successors of node n are `after[k]` for k from `at[n]` to `at[n + 1]`
     (exclusive); each waits until `lag[k]` ticks after the end of n. `missing[n]` is the number of its predecessors.
-    `opening[d]` and `closing[d]` are the nodes that are first and last on a stream of device d. The numbers of a `long`
-    graph are arrays, those of others lists.
+    `opening[d]` and `closing[d]` are the nodes that are first and last on a stream of device d that it does not share.
+    The numbers of a `long` graph are arrays, those of others lists.
 
     `schedule` is the given one, with orders of tasks where some tasks occupy several resources.
     """

@@ -1,7 +1,7 @@
 """Rule: with several streams a schedule stays within memory under any durations, by orders and events alone.
 
 A stream's order does not say what has ended on another one. A state that some durations lead to is a set of passes that
-have begun, with those that certainly end before one of them starts. No such state exceeds the capacity if and only if
+have begun, with those that certainly end before one of them starts. All such states stay within the capacity exactly if
 every unit of memory that a pass takes is free at first or was freed by a pass that certainly ends before, and no unit
 goes to two passes (a resource flow: Artigues, Michelon and Reusser, Insertion techniques for static and dynamic
 resource-constrained project scheduling, 2003; Hall's theorem says that it exists). So units are assigned in the order

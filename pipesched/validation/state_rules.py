@@ -108,7 +108,11 @@ def _kept(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iterator
 
 
 def _turns(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
-    """Yield violations for tasks that overlap on one stream."""
+    """Yield violations for tasks that overlap on the stream of their own device; begun ones are assumed right.
+
+    Further streams that a task occupies (`also`) are not looked at: with a state only the norm has them, and
+    precedences order it.
+    """
     lines: dict[tuple[int, str], list[Task]] = {}
     for task in sorted(tasks, key=tasks.__getitem__):
         stream = all_tasks(problem, task.of.kind, task.of.stage)[task.part].stream

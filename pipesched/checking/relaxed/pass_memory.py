@@ -15,8 +15,8 @@ def without_pass_memory(problem: Problem) -> Problem:
 
     Activations on a device grow only when a forward starts, or a backward that takes more. Then all activations are
     there together with the workspace of that pass, so they stay within the memory less the smallest workspace of such a
-    pass. The memory is not reduced where activations are offloaded or recomputed, or move there from other devices,
-    since they then also grow without workspace.
+    pass. The memory of a device is not reduced if any copy or recomputation takes some of it (`taken_by_modes`), since
+    activations then also grow without workspace.
     """
     if all(stage.workspace == stage.until_end == PassMemory() for stage in problem.stages):
         return problem

@@ -99,7 +99,8 @@ def numbers(stage: Stage, kind: PassKind, walked: Sequence[MicrobatchId]) -> ran
     """Return the numbers of a stage's passes of one kind for its parameters; they count from 0, and replace
     micro-batches.
 
-    `walked` are the micro-batches of the stage: a reduction may run once for each of them.
+    `walked` are the micro-batches of the stage: a reduction may run once for each of them. The stage must have passes
+    of this kind.
     """
     if stage.gather is not None and kind in (UNSHARD, RESHARD):
         return range(stage.gather.most)

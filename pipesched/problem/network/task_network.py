@@ -121,11 +121,12 @@ class TaskNetwork:
     a W. A task that sends the pass's tensor follows its end.
 
     Passes that copy or recompute an activation are optional: `options` gives for each stage that may save memory the
-    sets of kinds of which a micro-batch runs exactly one. `given_up` is the memory that the F of a recomputed
-    micro-batch frees at its end, by the recomputing pass.
+    sets of kinds of which a micro-batch runs exactly one. `modes` are those in which backwards may run. `given_up` is
+    the memory that the F of a recomputed micro-batch frees at its end, by the recomputing pass.
 
     `change` is of the memory of a pass's own device. `elsewhere` has, for passes that change other memory too, the
-    number of each such reservoir with the change: device d is reservoir d, and the hosts follow the devices.
+    number of each such reservoir with the change: device d is reservoir d, and the memories of `hosts` follow those of
+    the devices.
 
     A forward of one stage and a full backward of the same or another may run together as one block where `blocks` has
     the two stages, with the block's ticks. `scale[j]` is a factor on the ticks and activations of micro-batch j; empty
@@ -349,7 +350,10 @@ class TaskNetwork:
 
     @cached_property
     def memory_in_flight(self) -> tuple[MemorySteps, ...]:
-        """Return by stage the memory of one micro-batch from the start of F to the end of its backward, in steps."""
+        """Return by stage the memory of one micro-batch from the start of F to the end of its backward, in steps.
+
+        It includes what F takes for the backward of another stage (`Stage.lent`).
+        """
         return tuple(self._taken_for_later((kind, s)) for kind, s in self.change if kind is F)
 
     @cached_property
@@ -375,7 +379,10 @@ class TaskNetwork:
 
     @cached_property
     def freed_by_backward(self) -> tuple[MemorySteps, ...]:
-        """Return by stage the memory that B frees; negative where it takes more than it frees."""
+        """Return by stage `memory_in_flight` less `memory_until_weight`; negative where B takes more than it frees.
+
+        That is what B frees, or where backwards are never split what BW does, if stages lend each other no memory.
+        """
         return tuple(
             whole - until_weight
             for whole, until_weight in zip(self.memory_in_flight, self.memory_until_weight, strict=True)

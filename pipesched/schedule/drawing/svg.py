@@ -49,7 +49,7 @@ class _Frame:
     def box(self, cell: Cell) -> tuple[float, float, float, float]:
         """Return left, top, width and height of a box.
 
-        All in pixels of the picture.
+        All in units of the picture's `viewBox`.
         """
         return self.x(cell.start), cell.top * self.row, (cell.end - cell.start) * self.scale, self._high(cell)
 
@@ -60,7 +60,7 @@ class _Frame:
     def letters(self, cell: Cell) -> float:
         """Return the font size of the number in a box.
 
-        In pixels of the picture.
+        In units of the picture's `viewBox`.
         """
         return min(11.0, round(self._high(cell)))
 
