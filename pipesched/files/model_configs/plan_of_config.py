@@ -101,14 +101,13 @@ def _sections(config: ModelConfig, wanted: Wanted) -> tuple[list[_Entry], list[_
 def sizes_of(config: ModelConfig, wanted: Wanted) -> dict[str, int]:
     """Return the sizes of parallelism inside a stage, by name: `tensor`, `context`, `expert` and `data`.
 
-    Each is the size that the user wants, else that of the configuration, else 1. If no data size is wanted and the
-    expert size is above tensor x context, the data size is the least with which the devices of a stage (tensor x
-    context x data) are as many as the expert size or more, whatever the configuration says.
+    Each is the size that the user wants, else that of the configuration, else 1. If no data size is wanted, it is at
+    least so large that the devices of a stage (tensor x context x data) are as many as the expert size.
     """
     given = wanted.sizes or {}
     found = {key: given.get(key) or config.settings.get(key) or 1 for key in SIZES}
-    if not given.get("data") and found["expert"] > found["tensor"] * found["context"]:
-        found["data"] = -(-found["expert"] // (found["tensor"] * found["context"]))
+    if not given.get("data"):
+        found["data"] = max(found["data"], -(-found["expert"] // (found["tensor"] * found["context"])))
     return found
 
 

@@ -16,7 +16,7 @@ from pipesched.files.model_configs.hardware_table import DEVICES
 from pipesched.files.model_configs.hugging_face import FAMILIES, REFUSED, from_hugging_face
 from pipesched.files.model_configs.megatron_arguments import arguments_of, flattened, from_megatron
 from pipesched.files.model_configs.model_config import ModelConfig
-from pipesched.files.model_configs.plan_of_config import Wanted, plan_document, plan_text
+from pipesched.files.model_configs.plan_of_config import Wanted, plan_document, plan_text, sizes_of
 from pipesched.files.model_configs.read_config import read_config
 from pipesched.files.model_configs.torchtitan import FLAVORS, from_torchtitan
 from pipesched.files.plan_file import plan_problem_from
@@ -42,6 +42,23 @@ def test_the_parameters_are_those_published(name: str) -> None:
     assert billions(plan_of(from_hugging_face(document, "config.json"))) == pytest.approx(
         published, rel=0.015, abs=0.006
     )
+
+
+@pytest.mark.parametrize(
+    ("settings", "sizes", "data"),
+    [
+        ({"expert": 4, "data": 8}, {}, 8),
+        ({"expert": 8, "data": 2}, {}, 8),
+        ({"expert": 6, "tensor": 4}, {}, 2),
+        ({"expert": 4, "data": 8}, {"data": 2}, 2),
+    ],
+)
+def test_the_data_size_of_a_configuration_stays_where_it_has_room_for_the_experts(
+    settings: dict[str, int], sizes: dict[str, int], data: int
+) -> None:
+    """A configuration with 4 devices for experts and a data size of 8 was read as one with a data size of 4."""
+    config = ModelConfig("m", {"layers": 4}, settings)
+    assert sizes_of(config, Wanted(2, 8, "h100-80gb", H100, sizes=sizes))["data"] == data
 
 
 def test_every_assumption_is_in_the_file() -> None:
