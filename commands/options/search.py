@@ -95,7 +95,7 @@ def seconds_to_search(args: Namespace, limit: float) -> float:
 
 @contextmanager
 def interrupt_sets(stop: Event) -> Iterator[None]:
-    """Context in which the first Ctrl-C or SIGTERM sets `stop`, and a second one ends the program at once."""
+    """Context in which Ctrl-C or SIGTERM sets `stop`, or ends the program at once if `stop` is set already."""
 
     def handler(number: int, frame: FrameType | None) -> None:
         if stop.is_set():

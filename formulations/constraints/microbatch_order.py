@@ -17,7 +17,8 @@ from pipesched.schedule.timeline import Timeline
 def check(timeline: Timeline) -> bool:
     """True if on each stage, or on each group of stages that form a queue, passes of one kind run in micro-batch order.
 
-    B and BW count as one kind. A W counts only where backwards are always split.
+    B and BW count as one kind. A W counts only on a stage where the split backward is never worse than the full one
+    (`fused_is_dominated`).
     """
     problem, lines = timeline.problem, dict[tuple[PassKind, int], list[Pass]]()
     for p in timeline.schedule.passes():

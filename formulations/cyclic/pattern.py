@@ -26,9 +26,9 @@ class Pattern:
     """A schedule that repeats `copies` consecutive micro-batches of a graph, as a cyclic order on every device.
 
     `cyclic_orders[d]` is the order of device d's blocks within one period. `repetitions[block, copy][d]` is a block's
-    repetition count: after the first block of device d, the block runs in period n for micro-batch (n - count) * copies
-    + copy. `fused` are the fused (full) backwards. `overlapped` are pairs of a forward and a fused backward that run
-    together; they are adjacent in the cyclic order, the forward first.
+    repetition count: the periods of device d begin with its first block, and in period n it runs the block for
+    micro-batch (n - count) * copies + copy. `fused` are the fused (full) backwards. `overlapped` are pairs of a forward
+    and a fused backward that run together; they are adjacent in the cyclic order, the forward first.
     """
 
     graph: BlockGraph

@@ -97,8 +97,9 @@ def _recomputations_but(jobs: Jobs, running: Collection[Pass]) -> dict[tuple[Sta
 def grouped_at(jobs: Jobs, starts: Mapping[JobId, TimeSteps]) -> Jobs:
     """Restrict jobs to schedules in which each pass uses the same gathering of parameters as with these starts.
 
-    `starts` has the step at which each job starts; jobs that have ended are absent. Precedences then replace the gaps
-    between a release and the next gather.
+    `starts` has the step at which each job starts; jobs that have ended or do not run are absent. A recomputation that
+    does not run uses the gathering of its backward. Precedences then replace the gaps between a release and the next
+    gather.
     """
     found = list[Precedence]()
     backward: dict[tuple[int, int], list[int]] = {}
@@ -119,8 +120,8 @@ def grouped_at(jobs: Jobs, starts: Mapping[JobId, TimeSteps]) -> Jobs:
 def gathered_at_least(problem: Problem, state: State) -> dict[StageId, int]:
     """Return by stage with gathered parameters how often it must gather in an iteration under way, at the least.
 
-    `state` says what has begun. Every gathering that has begun counts, and one more if the last of them was released
-    and passes that have not ended need the parameters again; at least 1.
+    `state` says what has begun. Every gathering that has begun counts, and one more if the release of the last of them
+    has begun and passes that have not begun need the parameters; at least 1.
     """
     begun = {task.of for task in state.ran}
     holder = problem.parameters.holder

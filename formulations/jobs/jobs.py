@@ -226,7 +226,7 @@ class Jobs:
 
         Micro-batches of a chain are identical, so the starts of each job type may be sorted: every precedence still
         holds, and memory is taken no sooner and freed no later. Empty where this fails: where micro-batches may differ
-        in their modes, some have begun, or they may not be `renumbered`. Across chains each micro-batch needs its share
+        in their modes, some have begun, or are not `renumbered`. Across chains each micro-batch needs its share
         in order, which sorting keeps; arcs of single micro-batches occur only with `queues`, whose micro-batches keep
         their order anyway.
         """

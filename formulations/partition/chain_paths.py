@@ -74,7 +74,8 @@ class ChainPaths:
         """Return the least value of a term, such as the ticks of a gather, over the stages of a device.
 
         `of(terms)` returns the term of a stage, and `extra` has a further value for each device with such work outside
-        of the partition. The result is a number or a variable, called `name`; 0 for a device that has neither.
+        of the partition. The result is the term itself if there is only one, the least of several numbers, or else a
+        variable, called `name`; 0 for a device that has none.
         """
         own = [of(self.model.terms[k]) for k in self.positions(device)]
         own += [extra[device]] if extra and device in extra else []

@@ -103,6 +103,11 @@ class PartitionModel:
         return self._saved[pair]
 
     def _begin(self, k: ChainPosition) -> list[Linear]:
+        """Return, by run, the number of its layers before stage k: a variable, or a number at either end of the chain.
+
+        Posts that a run begins only where the one before it has ended, and that the first layer of a run is on the
+        stage of the layer before it where it must be (`with_previous`).
+        """
         if k in (0, self.stages):
             return [0 if k == 0 else run.count for run in self.runs]
         found: list[Linear] = []

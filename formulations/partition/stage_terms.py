@@ -123,6 +123,10 @@ class StageLayers(NamedTuple):
         )
 
     def _of_parameters(self, model: Model, tick: Fraction, memory: Fraction) -> dict[str, Linear]:
+        """Return the terms for the stage's parameters, by field of `StageTerms`, as far as the model has such work.
+
+        Only the optimizer step takes longer on a slow device.
+        """
         found: dict[str, Linear] = {}
         gather, reduce, step = model.parameters
         slower = tick / self.slowness

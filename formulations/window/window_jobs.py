@@ -129,7 +129,8 @@ class WindowJobs:
     def earliest(self) -> dict[JobId, TimeSteps]:
         """Return the earliest start in steps of each job inside, by its number in the schedule.
 
-        It follows from the device's opening, the release time, and the jobs before the window that it waits for.
+        It follows from the device's opening, the release time, the jobs before the window that it waits for, and the
+        releases of memory there that `memory_before` counts.
         """
         placed, found = self.placed, dict[int, int]()
         begin: dict[Resource, int] = {}

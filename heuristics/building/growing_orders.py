@@ -9,7 +9,7 @@ from pipesched.problem.quantities import Ticks
 
 
 class GrowingOrders:
-    """Orders built so far, with their times in ticks; all lists are indexed by device.
+    """Orders built so far, with their times in ticks; all lists are indexed by device, as the caller numbers them.
 
     `put` appends a pass to a device's order, `value` returns the objective of the orders as they are.
     """

@@ -110,6 +110,7 @@ def broken_plan(answer: PlanAnswer) -> list[str]:
 
 
 def _broken(answer: PlanAnswer, plan: PlanProblem) -> list[str]:
+    """Return the faults of a plan as one of `plan`, which is the answer's problem or one of its variants."""
     timeline = answer.schedule.timeline
     if answer.choice not in plan.choices:
         return [f"placement: {answer.choice} is not allowed by the plan file"]

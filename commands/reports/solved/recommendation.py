@@ -40,6 +40,10 @@ def recommendation(solution: Solution, found: Robustness | None, robust: bool = 
 
 
 def _recommendation(solution: Solution, found: Robustness | None, robust: bool) -> Recommendation | None:
+    """Return the recommendation without a cell of the atlas; None without a schedule.
+
+    It is a published schedule only if that is as good as the one found and better under noise.
+    """
     problem, value, best = solution.problem, solution.value_ticks, solution.best_candidate
     if value is None:
         return None
