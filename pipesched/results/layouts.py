@@ -155,7 +155,8 @@ class Layouts(Tabular):
         """Return the object of `layouts --json`, without the plan of the recommended layout.
 
         It has the number of GPUs, the sequences of a step, the bound of a step's time (ms), a row for each layout, the
-        sizes of the recommended one, and the reason for each that was refused.
+        sizes of the recommended one, the reason for each that was refused, and by micro-batch size how much longer its
+        best step is.
         """
         chosen = None if self.recommended is None else self.recommended.sizes
         return {

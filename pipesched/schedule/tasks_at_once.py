@@ -165,8 +165,8 @@ def _shortest_cycle(needs: Mapping[Task, Sequence[Task]], through: Sequence[Task
 
 
 def _ranks(problem: Problem, needs: Mapping[Task, Sequence[Task]]) -> dict[Task, tuple[Ticks, int]]:
-    """Return for each task its earliest start in ticks, if resources never delay it, and its place among tasks of one
-    start.
+    """Return for each task (its earliest start in ticks, if resources never delay it; its place in an order by
+    `needs`).
 
     Raises `CycleError` where tasks wait for each other in a cycle.
     """

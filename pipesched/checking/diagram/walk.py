@@ -27,9 +27,10 @@ _NO_WORK = 2**60
 
 
 class Steps(NamedTuple):
-    """Steps of micro-batches in order: chain by chain forwards, then gradients. Arrays by step, but `room`, `open_` and
-    `weight` by device. `device` is a number in `Walk.devices`, `memory` what a forward takes, negated for the gradient,
-    which frees it.
+    """Steps of micro-batches in order, chain by chain forwards, then gradients: arrays by step, or by device.
+
+    By device are `room`, `open_` and `weight`; `counted` lists devices. Devices are numbers in `Walk.devices`. `memory`
+    is what a forward takes, negated for the gradient, which frees it.
 
     `lag` is the time from the end of the previous step to the start of a step, `after` the remaining ticks of a
     backward after its gradient, `soonest[n, d]` the least time from the end of the step before n to the start of one on

@@ -68,7 +68,7 @@ def around_passes(problem: Problem) -> Ticks:
 
 
 def _sends(problem: Problem, stages: Sequence[StageId]) -> bool:
-    """Return True if sending gradients from these stages to other devices occupies a stream of their device."""
+    """Return True if sending gradients from these stages to other devices may occupy a stream of their device."""
     before, where = problem.placement.previous, problem.placement.stage_device
     pairs = [(one, stage) for stage in stages if (one := before[stage]) is not None]
     return problem.resources.transfer_stream is not None and any(where[one] != where[stage] for one, stage in pairs)

@@ -45,7 +45,7 @@ def _further_resources(problem: Problem) -> Iterator[Resource]:
 
 
 def _is_sent(problem: Problem, stage: StageId) -> bool:
-    """Return True if a task sends the gradient of a stage, which may last until reduction and step have ended."""
+    """Return True if a task may send the gradient of a stage; it may last until reduction and step have ended."""
     to, where = problem.placement.previous[stage], problem.placement.stage_device
     return problem.resources.transfer_stream is not None and to is not None and where[to] != where[stage]
 
