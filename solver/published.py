@@ -95,7 +95,7 @@ def _value(problem: Problem, found: Candidate) -> Value:
 
 
 def simulated_and_validated(problem: Problem, schedule: Schedule, name: str) -> Candidate:
-    """Return the result of a schedule, simulated and validated; it does not fit if it breaks the memory limit.
+    """Return the result of a schedule called `name`, simulated and validated; it fits if memory suffices.
 
     Without a timeline, but with the reason, if it breaks the required order of micro-batches. Raises `Disagreement` if
     it breaks any other rule.

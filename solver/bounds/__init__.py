@@ -1,4 +1,4 @@
-"""Analytic lower bounds on makespan and span, in closed form; tested against exhaustive enumeration.
+"""Analytic lower bounds on makespan and span, without a search; tested against exhaustive enumeration.
 
 - `analytic/catalogue.py` is the registry: one argument a file in `analytic/`, tried by `rank`.
 - `saving/certificates.py` adds those for activations that may be offloaded or recomputed.

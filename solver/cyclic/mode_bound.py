@@ -5,7 +5,7 @@ saves load, but both of its passes last as long as it does, so activations live 
 its activation until it ends. While N micro-batches of each chain take time M, a device works for at most M, and the
 memory times time that it offers is at most its capacity times M. Both are sums over micro-batches, so M / N is at least
 the value of the program, whatever part of the schedule repeats. GLOP finds multipliers of the rows; the bound that they
-prove is computed exactly.
+prove is computed exactly. In these functions `unit` is the problem with one micro-batch on each chain.
 """
 
 from __future__ import annotations

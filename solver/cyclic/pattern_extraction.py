@@ -38,10 +38,10 @@ Accept = Callable[[Pattern, int], bool]
 def read_pattern(timeline: Timeline, graph: BlockGraph, accept: Accept = lambda *_: True) -> Pattern | None:
     """Return the pattern of least period that some consecutive micro-batches in the middle of the timeline repeat.
 
-    None if there is none that fits the memory and that `accept` takes. A pattern is an order of blocks (here passes or
-    tasks) with the number of repetitions between them, whatever the times. If the middle is not quite regular, the
-    pattern may have another period than the schedule, and is judged by its own. It may also have more micro-batches in
-    flight than the schedule, unless `accept` refuses that.
+    None if there is none that fits the memory of `graph` and that `accept` takes. A pattern is an order of blocks (here
+    passes or tasks) with the number of repetitions between them, whatever the times. If the middle is not quite
+    regular, the pattern may have another period than the schedule, and is judged by its own. It may also have more
+    micro-batches in flight than the schedule, unless `accept` refuses that.
     """
     best: Pattern | None = None
     for pattern, middle in _readings(timeline, graph):
@@ -58,7 +58,8 @@ def read_pattern(timeline: Timeline, graph: BlockGraph, accept: Accept = lambda 
 def read_pattern_anywhere(timeline: Timeline, graph: BlockGraph) -> Pattern | None:
     """Return the pattern of least period that repeats at least once anywhere but at the ends of the timeline.
 
-    None if none fits the memory. A schedule found by search need not be regular in its very middle.
+    None if there is none that fits the memory of `graph`. A schedule found by search need not be regular in its very
+    middle.
     """
     shares = [share for share in timeline.problem.microbatches_of if share]
     fewest = min(map(len, shares))

@@ -2,7 +2,7 @@
 
 The period of a problem is the increase of its makespan for each further micro-batch, in the limit of many
 micro-batches. Schedules of two batches run one after the other are a schedule of both, so the period is at most the
-makespan of m micro-batches divided by m.
+makespan of m micro-batches divided by m. In these functions `unit` is the problem with one micro-batch on each chain.
 """
 
 from __future__ import annotations
@@ -160,9 +160,9 @@ def _level(unit: Problem, paths: Paths, device: int) -> list[PeriodCertificate]:
 
 
 def _over_modes(unit: Problem) -> list[PeriodCertificate]:
-    """Return the certificate of load and memory over time together, in a list, if a mode saves one and costs the other.
+    """Return the certificate of load and memory over time together, in a list.
 
-    Empty otherwise.
+    Empty where no stage has several modes, where passes are several tasks, or if the linear program is not solved.
     """
     bound = None if unit.view is None else mode_bound(unit)
     if bound is None or not bound.devices:

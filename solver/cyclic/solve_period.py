@@ -165,7 +165,7 @@ def _with_period(metrics: Metrics, pattern: Pattern, parts: int) -> Metrics:
 
 
 def _checked(problem: Problem, certificates: Sequence[PeriodCertificate], notes: list[str]) -> list[PeriodCertificate]:
-    """Return the certificates without those ahead of the first whose evidence the check does not refuse.
+    """Return the certificates from the first one on whose evidence the check does not refuse; later ones are unchecked.
 
     They are in descending order of value. A bound of 0, which needs no evidence, is added at the end; refusals are
     noted.

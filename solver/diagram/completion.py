@@ -127,8 +127,7 @@ def keys_after(keys: Numbers, steps: Steps, done: int) -> tuple[Numbers, Numbers
 def completion_rows_before(  # type: ignore[no-untyped-def]
     keys, steps: Steps, done: int, near_keys, near_first, near, far_keys, far_first, far, end, least, most, value
 ) -> tuple[Numbers, Short]:
-    """Return the completion rows of the states `keys` from those of their successors, after the index of each one's
-    first row.
+    """Return (first, rows): the completion rows of the states `keys`, computed from those of their successors.
 
     Rows have the cost-to-go in ticks of each time of a label; those of state n are from index `first[n]` to `first[n +
     1]`, none where no order ends. `done` steps precede the states. `near` are the rows one step later, `far` those two

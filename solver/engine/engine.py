@@ -39,7 +39,7 @@ from solver.parameters import tunable, tuned
 class EngineParams:
     """Shares of the time limit for published schedules of very long problems and of relaxed problems.
 
-    Other searches use the default of `PublishedSchedules.share`.
+    Other searches use the default of `PublishedSchedules.share`; without subsolvers the share is all of the time.
     """
 
     very_long_published_share: float = tuned(1 / 15, "of the limit, of very long problems", 0, 1)

@@ -2,7 +2,7 @@
 
 Jackson's preemptive schedule of one machine with heads and tails (Carlier, European Journal of Operational Research 11,
 1982), with heads and tails along chains of tasks. Micro-batches of a chain are alike: the k-th start of a type of task
-is no sooner than the k-th of each type that it waits for, nor than k times its own length after the first. Where a
+is no sooner than the k-th of each type that it waits for, nor than k - 1 times its own length after the first. Where a
 micro-batch of another chain stands for r of them, the k-th is no sooner than its (k/r)-th, rounded up; where it waits
 for r, no sooner than its kr-th.
 """

@@ -181,7 +181,8 @@ def _modes(
 ) -> list[StageMode]:
     """Return the modes of a stage's activations; `at` is the stage's index among the modelled ones.
 
-    `streams` numbers the streams by device and name; those of copies that are not in it yet are added.
+    `device` is the number of its device in the problem, `compute` that of its compute stream. `streams` numbers the
+    streams by device and name; those of copies that are not in it yet are added.
     """
 
     def on(name: str) -> StreamId:

@@ -51,9 +51,9 @@ class Move(NamedTuple):
 
     The step starts at `since` at the earliest. It also starts no sooner than the oldest entry of each queue in `takes`,
     and than the end of the activation's previous step, which is stored at `after` (queue, place) and replaced by the
-    end of this one. All work of `device` but `slack` ticks is done by its start. It takes `ticks` on `stream` and
-    counts as `work` ticks of the device. For each (queue, ticks) in `puts`, its end plus the ticks is appended to the
-    queue. The objective ends no sooner than `ends` ticks after it.
+    end of this one. All work of `device` but `slack` ticks (None: any amount) is done by its start. It takes `ticks` on
+    `stream` and counts as `work` ticks of the device. For each (queue, ticks) in `puts`, its end plus the ticks is
+    appended to the queue. The objective ends no sooner than `ends` ticks after its end (None: no such bound).
 
     A reload runs after the last pass of the device (`after_last_pass`) or during it (`during_last_pass`); in the second
     case that pass ends no sooner than all work of the device but `slack` ticks is done.

@@ -1,4 +1,4 @@
-"""Subsolvers: list schedules by priority rules tuned on the problem, or on a shorter one if it is very long."""
+"""Subsolver for list schedules by tuned priority rules; for very long problems a construction heuristic tunes them."""
 
 from __future__ import annotations
 

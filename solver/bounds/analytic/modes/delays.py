@@ -1,8 +1,8 @@
 """Mode delays: the least ticks of a device's passes, each tick weighted by stage, if the device meets a threshold.
 
-Weights are the memory of an upstream device that waits during the pass. Passes that take little time on their
-micro-batch's path cost the device more: a gradient travels fastest if the backward is split, and both a gradient and a
-forward are slow in an overlapped block.
+Weights are the memory, of this device or one upstream, that waits during the pass. Passes that take little time on
+their micro-batch's path cost the device more: a gradient travels fastest if the backward is split, and both a gradient
+and a forward are slow in an overlapped block.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Subsolvers that search lower bounds, one per file, each with an iterator of certificates in `solver/diagram/`."""
+"""Subsolvers that search lower bounds, each with an iterator of certificates in `solver/diagram/`."""
