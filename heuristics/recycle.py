@@ -53,7 +53,8 @@ def recycle(problem: Problem) -> Schedule:
     The i-th device of a pipeline has up to p-i micro-batches in flight, and one more for every other chain that goes
     through it: the paper's adaptive pipelining with decoupled backwards, without its mixed-integer program. Each device
     has one position of all its chains, so those at the end of the chains can always continue, and after them all
-    others. Raises `DoesNotApply` unless there are several separate pipelines of equal length with one stage per device.
+    others. Raises `DoesNotApply` unless there are several separate pipelines of equal length, and all stages of a
+    device have the same position in their pipelines.
     """
     devices = [_Device(most) for most in _most_in_flight(problem)]
     kinds = (F, *problem.network.backwards[0])

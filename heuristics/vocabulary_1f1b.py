@@ -177,8 +177,8 @@ def _model_of(problem: Problem) -> _Model:
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:
-    """Return peaks and, for equal stages and parts and free transfers, makespan; None with an embedding, or where the
-    order does not apply.
+    """Return peaks and, for equal stages and parts and free transfers, makespan; None with an embedding, or other
+    modules.
 
     The makespan is left out, too, with two barriers if both passes of a part take less time than a forward.
     """

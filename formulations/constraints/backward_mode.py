@@ -25,7 +25,10 @@ def check(timeline: Timeline) -> bool:
 
 
 def post(model: Model) -> None:
-    """Post that the W operation of a fused backward has zero duration at the end of that backward."""
+    """Post that a W starts after the end of its backward, and if that is fused, right then, with nothing between.
+
+    Its duration is 0 in that mode (`Model.duration`).
+    """
     ops = model.operations
     for weight, backward in ops.backward_of.items():
         fused = model.fused[weight.stage, weight.microbatch]

@@ -72,7 +72,7 @@ class _Modes:
         return alone
 
     def post(self) -> DeviceWork:
-        """Post start = idle time before + work before, by mode, for the first and last pass of each kind and stage.
+        """Post start = idle time + work before, by mode, for the first and last pass of each kind but W, by stage.
 
         Idle time does not decrease along the order.
         """

@@ -13,10 +13,11 @@ _MOST = 2**32  # steps of memory
 class LeastExcess:
     """CP-SAT model that minimises the memory needed above the capacity, on the device that needs most above it.
 
-    `needs[d]` is the least need of device d, in steps of the partition model. Without `order` it is that of one
-    micro-batch after the other: the device has its layers and, before its first backward, the activations of one
-    micro-batch on all its stages of a chain, with gathered parameters. Every plan needs at least that. With `order` it
-    is the need of that order. Of partitions with equal excess the one that recomputes the fewest layers is best.
+    `needs[d]` is a variable that is at least the need of device d, in steps of the partition model. Without `order`
+    that is the need of one micro-batch after the other: the device has its layers and, before its first backward, the
+    activations of one micro-batch on all its stages of a chain, with gathered parameters. Every plan needs at least
+    that. With `order` it is the need of that order (activations and layers alone). Of partitions with equal excess the
+    one that recomputes the fewest layers is best.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice, order: Schedule | None = None) -> None:

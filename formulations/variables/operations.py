@@ -209,8 +209,9 @@ class Operations:
 def _one_task_backwards(jobs: Jobs) -> frozenset[ChoiceId]:
     """Return the indices of choices between split and full backward in which B and BW can share one operation.
 
-    Each mode has one task per pass on the same resources, and both free equal memory. On devices with several streams
-    the full backward takes none, so that nothing else begins while one mode uses more memory than the other.
+    B, W and BW have one task each, on the same resources, and both modes free equal memory net of what they take. On
+    devices with several streams the full backward takes none, so that nothing else begins while one mode uses more
+    memory than the other.
     """
     one_stream = len({one.device for one in jobs.on}) == len(jobs.on)
     by_choice: dict[int, list[int]] = {}
