@@ -21,10 +21,11 @@ from pipesched.schedule.schedule import Schedule, Wait
 class Replanned:
     """A replanned iteration.
 
-    `tasks` has the start and end of all tasks in ticks, with those of the given state unchanged; None if no order fits.
-    Tasks of length 0 at one tick run in the order of this mapping. `waits` are events between streams that memory
-    needs. No order of the remaining tasks has a value less than `lower_bound`. If the span is a fraction of a tick of
-    the given state, `problem` and `state` have finer ticks. `notes` name parts of the search that were left out.
+    `tasks` has the start and end of all tasks in ticks, with those of the given state unchanged; None if no order was
+    found (`INFEASIBLE` if none fits, `UNKNOWN` if the time was too short). Tasks of length 0 at one tick run in the
+    order of this mapping. `waits` are events between streams that memory needs. No order of the remaining tasks has a
+    value less than `lower_bound`. If the span is a fraction of a tick of the given state, `problem` and `state` have
+    finer ticks. `notes` name parts of the search that were left out.
     """
 
     problem: Problem
@@ -37,7 +38,7 @@ class Replanned:
 
     @property
     def value(self) -> Ticks | None:
-        """The end of the iteration, or its span, in ticks; None if no order fits."""
+        """The end of the iteration, or its span, in ticks; None if no order was found."""
         if self.tasks is None:
             return None
         ends, starts = dict[int, int](), dict[int, int]()
@@ -49,7 +50,7 @@ class Replanned:
         return max((end - (starts[device] if span else 0) for device, end in ends.items()), default=0)
 
     def orders(self) -> list[list[Task]]:
-        """Return by device the tasks of all its streams in order of start; empty lists if no order fits."""
+        """Return by device the tasks of all its streams in order of start; empty lists if no order was found."""
         tasks, devices = self.tasks or {}, range(self.problem.devices)
         return [
             sorted((one for one in tasks if self.problem.device(one.of) == device), key=tasks.__getitem__)
@@ -57,7 +58,7 @@ class Replanned:
         ]
 
     def schedule(self) -> Schedule | None:
-        """Return the order of all tasks, without the times of those already begun; None if there is none."""
+        """Return the order of all tasks, without the times of those already begun; None if no order was found."""
         if self.tasks is None:
             return None
         passes = [tuple((p,) for p in dict.fromkeys(task.of for task in order)) for order in self.orders()]

@@ -15,7 +15,7 @@ ARGUMENT = (
 def with_least_activations(problem: Problem) -> Problem:
     """Return the problem without saving passes, each activation with the least memory of its modes.
 
-    The problem itself if all activations are kept.
+    The problem itself if no activation may be offloaded or recomputed.
     """
     kept = problem.keeping_activations()
     if kept is problem:
