@@ -18,7 +18,8 @@ class StageCosts:
     parameters.
 
     `forward`, `backward` (B), `weight` (W; None if backwards are never split) and `fused` (BW) are the times of passes.
-    F takes `activation`, and `lent` in addition, which the backward of another stage frees; B frees `freed` of it
+    F takes `activation`. Of a piece it takes `lent` in addition, which the first piece's backward frees; of a whole
+    micro-batch that is part of `activation`. B frees `freed` of it
     (negative: it takes more). A stage that is `forward_only` gets no gradient. A block saves `block_saves` against its
     two passes, or what the other stage saves if that is less; None where no passes run as one block. `memory` is in use
     at all times. `recomputation` is the part of the backward's time in which layers are computed again, `saved` the

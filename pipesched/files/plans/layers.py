@@ -21,10 +21,10 @@ from pipesched.layers.training_step import TrainingStep
 
 
 def required_of(document: object) -> tuple[str, ...]:
-    """Return the required keys of a plan document: `devices` or `cluster`, `layers` or `model`, and `microbatches`.
+    """Return the keys that a plan document must have, given its other keys: `devices`, `microbatches` and `layers`.
 
-    Of two keys that replace each other, only one is returned: the given one if there is one. A document with a model
-    and a batch does not need the number of micro-batches.
+    Left out are `devices` if it has `cluster`, `layers` if it has `model`, and `microbatches` if it has both `model`
+    and `batch`.
     """
     instead = {"layers": "model", "devices": "cluster"}
     given = document if isinstance(document, dict) else {}

@@ -59,6 +59,7 @@ class ScheduleReader:
         return objective.repeats or (objective.by_device and uneven)
 
     def schedule(self) -> Schedule:
+        """Return the order of every device, with orders of streams and waits if the file has them; `BadInput` if wrong."""
         orders = self._document.get("orders")
         if not isinstance(orders, list) or not all(isinstance(order, list) for order in orders):
             raise BadInput(f"{self._path}: orders: found no list of lists; allowed: one list of slots a device")
@@ -76,6 +77,7 @@ class ScheduleReader:
             raise BadInput(f"{self._path}: {error}") from None
 
     def starts(self) -> dict[Task, Ticks]:
+        """Return the start in ticks of every task that the file gives one; `BadInput` if wrong."""
         starts = self._document.get("starts")
         if not isinstance(starts, dict):
             raise BadInput(f"{self._path}: starts: found none; allowed: the start of every pass, in ticks")
@@ -86,10 +88,12 @@ class ScheduleReader:
             raise BadInput(f"{prefix}{error}") from None
 
     def ticks(self, key: str) -> Ticks | None:
+        """Return the value of a top-level key, a time, in ticks; None where the file does not give it."""
         value = self._document.get(key)
         return None if value is None else self._whole(key, value)
 
     def check_objective(self, problem: Problem) -> None:
+        """Raise `BadInput` if the file states another objective than the problem has."""
         stated = self._document.get("objective", problem.objective.name)
         if stated != problem.objective.name:
             allowed = f"{problem.objective}, as its problem says"
@@ -111,6 +115,7 @@ class ScheduleReader:
         raise BadInput(f"{self._path}: free_memory: found {shown(stated)}; allowed: {allowed}")
 
     def certificate(self) -> Certificate | None:
+        """Return the certificate of the lower bound; None where the file has none, `BadInput` if it is wrong."""
         given = self._document.get("certificate")
         if given is None:
             return None

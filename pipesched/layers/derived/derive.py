@@ -75,9 +75,10 @@ class Derived:
     """Derived layers (ms and GiB), a device's memory (`capacity`), the transfer time between stages, and the
     assumptions.
 
-    `reduction` and `optimizer` are times once a step by name of layer: exchanges of gradients and weights that no pass
-    hides, and the optimizer step. `operations` are the floating-point operations of a micro-batch in the whole model,
-    forward and backward.
+    `capacity` is less than the device has by what is reserved, and by the working space of layers. `reduction` and
+    `optimizer` are times once a step by name of layer: exchanges of gradients and weights that no pass hides, and the
+    optimizer step. `operations` are the floating-point operations of a micro-batch in the whole model, forward and
+    backward.
     """
 
     layers: tuple[LayerType, ...]

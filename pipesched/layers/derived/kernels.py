@@ -255,8 +255,10 @@ def attention_seconds(
 ) -> tuple[float, float]:
     """Return the seconds of one layer's attention products (scores and weighted values), forward and backward.
 
-    They are their operations divided by the rate `attention_flops`, or `flops` if that is not known; where scores are
-    stored, they are products like all others, at `flops`. Projections and memory traffic are counted elsewhere.
+    They are their operations divided by the rate `attention_flops`, which short sequences and small heads do not reach
+    (`FLASH`), or by `flops` if that is not known. Where scores are stored, they are products at `flops`, and if the
+    memory's rate is known over the whole sequence, masked afterwards. Projections and memory traffic are counted
+    elsewhere.
     `windowed`: the layer attends to near tokens alone.
     """
     rate = (hardware.attention_flops if training.flash else None) or hardware.flops
