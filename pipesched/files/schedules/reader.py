@@ -59,7 +59,7 @@ class ScheduleReader:
         return objective.repeats or (objective.by_device and uneven)
 
     def schedule(self) -> Schedule:
-        """Return the order of every device, with orders of streams and waits if the file has them; `BadInput` if wrong."""
+        """Return the orders of devices, with those of streams and waits if the file has them; `BadInput` if wrong."""
         orders = self._document.get("orders")
         if not isinstance(orders, list) or not all(isinstance(order, list) for order in orders):
             raise BadInput(f"{self._path}: orders: found no list of lists; allowed: one list of slots a device")
