@@ -146,9 +146,12 @@ def fill(shop: Shop, order: Array, count: Array, start: Array) -> tuple[int, int
     """Draw a move of a later unit into an idle time of a random device: return the device, its place and the new place.
 
     The longer an idle time, the likelier it is drawn; if the device never idles, the new place is the first. `order[d,
-    :count[d]]` are the units of device d, `start` by unit its start in ticks.
+    :count[d]]` are the units of device d, `start` by unit its start in ticks. Equal places mean no move, as on a device
+    without units.
     """
     d = np.random.randint(count.shape[0])
+    if count[d] == 0:
+        return d, 0, 0
     idle, target = 0, 0
     for k in range(1, count[d]):
         before = order[d, k - 1]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
+import numpy as np
+
+from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.timeline import Timeline
@@ -13,7 +16,7 @@ from solver.construction.list_scheduling import list_schedule, policies, sequent
 from solver.construction.timing import best_times
 from solver.local_search.annealing import Annealer
 from solver.local_search.annealing_parameters import AnnealingParameters
-from solver.local_search.moves import shift
+from solver.local_search.moves import fill, shift
 from solver.local_search.units.order_units import Units
 from tests.support.exhaustive.optimum import optimum
 from tests.support.published import ROWS
@@ -63,6 +66,18 @@ def test_a_unit_jumps_over_its_line_in_line_and_moving_it_back_undoes_it() -> No
             assert held == [unit for unit in before[d].tolist() if unit in held]
         shift(annealer.shop, order, place, d, target, source)
         assert (order == before).all()
+
+
+def test_no_unit_is_moved_on_a_device_without_stages() -> None:
+    problem = ROWS[0].problem(1)
+    places = problem.placement
+    wider = Placement("wider", places.devices + 1, places.stage_device, places.chains)
+    problem = replace(problem, placement=wider, pools=(*problem.pools, problem.pools[0]))
+    annealer = Annealer(Units(problem, sequential(problem)))
+    order, count, place, _ = annealer.rows(annealer.units.orders)
+    drawn = [fill(annealer.shop, order, count, np.zeros_like(place)) for _ in range(500)]
+    assert count[-1] == 0
+    assert {(source, target) for d, source, target in drawn if d == len(count) - 1} == {(0, 0)}
 
 
 def test_annealed_orders_are_valid_never_worse_and_often_optimal() -> None:
