@@ -86,9 +86,9 @@ def _compute(problem: Problem, paths: Paths, device: int, stages: Sequence[Stage
 def _memory(problem: Problem, stages: Sequence[StageId], ends: _Ends, room: MemorySteps) -> Row:
     """Return the row of memory times time, divided by the device's memory `room`, so that it is in ticks.
 
-    After the last gradient only weight passes occupy memory. Of each unit of memory in use then, the part counted in
-    the needs that is used later is at most the longest weight pass. At first forwards fill the memory one by one, so
-    the n-th takes its own memory only after those before it have run.
+    After the last gradient only weight passes occupy memory, each unit of it for at most as long as the longest of
+    them: so much is taken off the time after that gradient. At first forwards fill the memory one by one, so the n-th
+    takes its own memory only after those before it have run.
     """
     own = [problem.stages[s] for s in stages]
     longest = max((stage.weight for stage in own if stage.weight is not None), default=0)

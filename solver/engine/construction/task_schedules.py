@@ -61,7 +61,7 @@ class TaskSchedules:
 
         They are one micro-batch after the other (in groups too, with gathered parameters), then the published schedules
         and list schedules. With modes of activations only orders that keep every activation are taken, and each gets
-        modes with which memory suffices.
+        modes by several rules for the memory.
         """
         if search.problem.network.has_activation_modes:
             published = [one.timeline for one in search.candidates if one.timeline is not None]
@@ -88,7 +88,7 @@ def _keeps_all(schedule: Schedule) -> bool:
 
 
 def _decided(problem: Problem, published: Sequence[Schedule], rooms: Sequence[int | None]) -> Iterator[Schedule]:
-    """Yield orders of passes with some activations offloaded or recomputed so that all fit into the memory.
+    """Yield orders of passes with some activations offloaded or recomputed, by rules that save memory.
 
     Each is made from an order that keeps every activation: first one micro-batch after the other, then `published`
     orders, then list schedules for the devices' memory times each factor of `rooms` (None: unlimited).
