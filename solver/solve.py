@@ -41,8 +41,9 @@ def solve(
     `seconds` is the time limit, instead of that in `limits`. `report` is called at every improvement; setting `stop`
     ends the search with the best found so far. `start` is a schedule, a timeline or a previous solution to continue
     from: the result is never worse. `engine` replaces the usual one, to measure the effect of its parts. Raises
-    `BadInput` if the times are too large to be added up, if the start does not fit the problem or is given for the
-    objectives period and free memory, if the problem has no period, or if an argument has a wrong type or value.
+    `BadInput` if `problem`, `limits` or `seconds` has a wrong type or value, if the times are too large to be added up,
+    if the start does not fit the problem, and for the objective period if the problem has none. The objectives period
+    and free memory take no start.
     """
     refuse_other("solve", problem, Problem, A_PROBLEM)
     limits = limits_from("solve", limits, seconds)
