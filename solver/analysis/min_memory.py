@@ -41,7 +41,7 @@ class MinMemoryParams:
 _PARAMS = MinMemoryParams()
 
 
-# Called with the level found, the bound proved, and the level in question.
+# Called with the scale of levels, the level found, the bound proved, and the level in question.
 OnProgress = Callable[[MemoryScale, Fraction, Fraction, Fraction], None]
 
 

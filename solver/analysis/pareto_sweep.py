@@ -67,7 +67,7 @@ def _reach(numbers: Sequence[Fraction]) -> float:
     return log(max(numbers) / min(numbers)) if numbers and min(numbers) > 0 else 0.0
 
 
-# Called with how many of how many points are done, and the level of the next one.
+# Called with how many of how many points are done, the scale of levels, and the level of the next point.
 OnProgress = Callable[[int, int, MemoryScale, Fraction], None]
 
 

@@ -39,7 +39,8 @@ class Options:
 class Moment:
     """Progress of a sweep: numbers of all cells, done ones and running ones, the seconds so far, and those left.
 
-    `left` is an estimate, None before any cell is solved; `last` is the row of the last cell that ended.
+    Done are also the cells that were in the store, are no valid problem, or failed. `left` is an estimate, None before
+    any cell is solved; `last` is the row of the last cell that ended, None at the beginning.
     """
 
     cells: int

@@ -81,10 +81,11 @@ def pair(
     *,
     seconds: float | None = None,
 ) -> Pair:
-    """Return the shortest order of tasks for a forward of one stage and a backward of another (or the same) stage.
+    """Return the best order found for the tasks of a forward of one stage and a backward of another or the same one.
 
     Nothing else runs, and memory is not limited. The backward may be split or full, whichever is shorter. Raises
-    `BadInput` where no device runs both stages. Raises `Disagreement` if CP-SAT contradicts the order found.
+    `BadInput` where a stage is missing or no device runs both. Raises `Disagreement` if CP-SAT contradicts the order
+    found, or if that is not valid.
     """
     refuse_other("pair", problem, Problem, A_PROBLEM)
     limits, stop = limits_from("pair", limits, seconds), stop or Event()

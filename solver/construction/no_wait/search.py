@@ -120,7 +120,7 @@ class BestStarts(NamedTuple):
 
 
 def best_starts(block: Block, microbatches: int, width: int, stop: Event) -> BestStarts | None:
-    """Return the starts of the least value found; None if memory admits none, or `stop` was set before the end.
+    """Return the starts of the least value found; None if some micro-batch got none, or `stop` was set before the end.
 
     Layer by layer, one micro-batch each, the `width` nodes are kept of least last start + value of all passes; of nodes
     with micro-batches in flight at equal distances, the one whose last start is earlier. The last layer counts by value

@@ -28,7 +28,7 @@ class Cheapest:
     """Result of one solve of the master problem.
 
     `bound`: no partition that the master allows has a value below it, in ticks; None if it allows none. `partition`:
-    the best found, if any. `complete`: CP-SAT proved that this partition is the cheapest.
+    the best found, if any. `complete`: CP-SAT proved that this partition is the cheapest, or that there is none.
     """
 
     bound: Ticks | None

@@ -209,11 +209,11 @@ class ChoiceSearch:
             self.bound, self._relaxed, self._orders, self.argument = self._least, True, [], _ARGUMENT
 
     def visit(self, most: float) -> None:
-        """Search an order for the partition `next`, and exclude that partition from the master problem below its proved
-        bound.
+        """Search an order for the partition `next`, and add what is proved of that partition to the master problem.
 
-        The search takes at most `most` seconds or work units, twice as many at each further visit of the same
-        partition. The very first visit is of the partition `first`.
+        The partition is excluded there if its best schedule is known, if it has none, or for a period; else only values
+        of it below its proved bound are. The search takes at most `most` seconds or work units, twice as many at each
+        further visit of the same partition. The very first visit is of the partition `first` if that fits the memory.
         """
         assert self.next is not None and self._master is not None
         partition, self.next = self.next, None

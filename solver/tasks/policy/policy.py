@@ -45,7 +45,7 @@ class Policy(NamedTuple):
     first: float  # transits
     backward: float  # periods a micro-batch
     # Urgent tasks, by micro-batch.
-    early: float  # transits: tasks of the first micro-batches
+    early: float  # transits: forwards and backwards of the first micro-batches
     late: float  # transits: backwards of the last micro-batches
     late_forward: float  # transits: forwards of the last micro-batches
     # How long a stream waits for an urgent task that will be ready soon.
