@@ -78,7 +78,7 @@ MOST_NODES = 100_000
 class _ExactLoader(yaml.SafeLoader):
     """A YAML loader that reads decimals exactly (0.1 is one tenth).
 
-    A key given twice is refused, or counts the last time.
+    A key given twice is refused, or with `repeated_keys` has the last of its values.
     """
 
     repeated_keys = False

@@ -70,7 +70,7 @@ class SequenceCut(NamedTuple):
         return [b - a for a, b in pairwise(self.ends(model))]
 
     def models(self, model: Model, tick: Fraction, step: Fraction) -> tuple[Model, ...]:
-        """Return the model's costs for each piece, times in whole ticks and memory in whole steps."""
+        """Return the model's costs for each piece: times are multiples of `tick`, amounts of memory of `step`."""
         return tuple(of_piece(model, *both, tick, step) for both in pairwise(self.ends(model)))
 
     def __str__(self) -> str:
@@ -103,11 +103,11 @@ CUT_KEYS = ("sequence_chunks", "lengths")
 
 
 def of_piece(model: Model, start: Fraction, end: Fraction, tick: Fraction, step: Fraction) -> Model:
-    """Return the model's costs for the piece from `start` to `end`, shares of the sequence from 0 to 1: times in whole
-    ticks and memory in whole steps.
+    """Return the model's costs for the piece from `start` to `end`, shares of the sequence from 0 to 1.
 
-    Times of passes and activations, summed over all pieces, are those of the whole sequence. What does not belong to a
-    micro-batch, such as static memory, is not divided.
+    All are in the file's units: times are multiples of `tick`, amounts of memory of `step`. Times of passes and
+    activations, summed over all pieces, are those of the whole sequence. What does not belong to a micro-batch, such as
+    static memory, is not divided.
     """
     between = _Between(start, end, tick, step)
     return replace(model, layers=tuple(map(between.layer, model.layers)))

@@ -1,7 +1,8 @@
 """Explanation of a measured step that took longer than predicted: cost of each assumption, and late starts of passes.
 
-A pass starts late because the pass it waited for last ended late, or because it began later than that allows. Followed
-back from pass to pass this splits every late start, and the whole step's difference, into causes that add up exactly.
+A pass starts late because the pass it waited for last ended late, or because it began later than that allows. To follow
+these reasons back from pass to pass splits every late start, and the whole step's difference from the prediction, into
+causes that add up exactly.
 """
 
 from __future__ import annotations

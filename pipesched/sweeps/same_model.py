@@ -111,9 +111,10 @@ def _recut_module(name: str, own: object, stages: int, new: int, same_devices: b
 
 
 def uneven_stages(document: Mapping[str, Any]) -> list[StageId]:
-    """Return the stages of a problem file's document that take more than 1.5 times the median, such as one with a head.
+    """Return the stages of a document whose passes take over 1.5 times those of the median stage, such as with a head.
 
-    Empty where the document's placement has no name, or times are missing or not one number a stage.
+    Only stages of the first chain are compared. Empty where the document's placement has no name, or times are missing
+    or not one number a stage.
     """
     shape, times = _shape(document), document.get("times")
     if shape is None or not isinstance(times, Mapping):

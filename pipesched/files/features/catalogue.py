@@ -214,7 +214,8 @@ def with_features(name: str, section: str, common: type[Section]) -> type[Sectio
     """Return the pydantic model, called `name`, of a section of the file (empty for its top level) with the keys of all
     features.
 
-    At the top level the sections of features have the keys that other features add to them.
+    `common` has the section's keys that no feature adds. At the top level the sections of features have the keys that
+    other features add to them.
     """
     own = (feature.sections.get(section) if section else feature.keys for feature in reversed([*FEATURES]))
     bases = dict.fromkeys((*(keys for keys in own if keys not in (None, FeatureKeys)), common))

@@ -9,8 +9,8 @@ class QuantityKind(Enum):
     """The kind of quantity of a key, which decides the units that its values may have; the value is the text for
     messages.
 
-    `TIME`, `MEMORY` and `SHARE` have units of that kind only. `PART` is an amount of memory or a share of the
-    activation, `SHARE_OF_MEMORY` a share of memory or an amount of it.
+    `TIME`, `MEMORY` and `SHARE` have units of that kind only. `PART` is an amount of memory, and may be given as a
+    share of the activation; `SHARE_OF_MEMORY` is a share of the activation, and may be given as an amount of memory.
     """
 
     TIME = "a time such as 300 us"

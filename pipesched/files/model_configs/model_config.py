@@ -17,7 +17,7 @@ class ModelConfig:
     `model` has keys of a plan file's section `model`, without sequence and sizes of parallelism. `settings` has the
     settings that the source gives of `sequence`, `microbatch_size`, `devices`, `microbatches`, `tensor`, `context`,
     `expert` and `data`. `longest` is the longest sequence, in tokens, that the model takes; `notes` name what was left
-    out. `fsdp`: a program trains it whose layers, their sharding and recomputation are PyTorch's own.
+    out. `fsdp`: the program that trains it uses PyTorch's own layers, sharding and recomputation.
     """
 
     name: str

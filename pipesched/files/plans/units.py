@@ -19,7 +19,7 @@ def every_layer(form: PlanFile) -> list[LayerEntry]:
 
 
 def tick_of(form: PlanFile, lags: list[Fraction]) -> Step:
-    """Return the tick of which all times of the file and `lags` become multiples.
+    """Return the tick of which all times of the file become multiples; `lags` are its times of transfers.
 
     All passes of all layers together take at most `MOST_STEPS_OF_TIMES` ticks.
     """

@@ -34,10 +34,10 @@ class ByNodes(NamedTuple):
     def of_stage(self, parallel: Parallel, node: int) -> float:
         """Return the bandwidth, in GB/s, of exchanges among the devices of a stage that have the same parameters.
 
-        `node` is the number of devices of a node; devices of a stage are consecutive. Groups of such devices that
-        extend over several nodes share the links between them: each gets, for its members, their part of the most that
-        the links of a node are known to carry, by the rate for the stage's own number of nodes or for another measured
-        one.
+        `node` is the number of devices of a node; devices of a stage are consecutive. On several nodes, the groups of
+        devices with the same parameters share the links of a node. The most that these carry is the highest rate of
+        those measured on several nodes and that for the stage's own number of nodes. A group gets the part of it that
+        its members are of a node's devices, but no more than the rate for the stage's own number of nodes.
         """
         nodes = nodes_of_stage(parallel, node)
         rate = self.at(nodes)

@@ -121,10 +121,11 @@ class Experts:
     shared_gate: bool = False
 
     def reached(self, parts: int) -> float:
-        """Return the mean number of `parts`, equal ones of consecutive experts, in which a token has an expert.
+        """Return in how many of `parts` a token has one of its experts on average; parts are equal ranges of experts.
 
-        Its experts are spread evenly over its groups, which are any of all; between whole numbers of groups that have
-        one of its experts the mean is interpolated.
+        A token has `groups_per_token` groups, any with equal chance, and each of its experts in any of these with equal
+        chance. For the number of groups that have one of its experts its mean is taken, and where that is not whole the
+        result is interpolated between the whole numbers next to it.
         """
         chosen, all_groups = self.groups_per_token, self.groups
         if parts > all_groups:

@@ -158,7 +158,8 @@ def with_features(name: str, section: str, common: type[Section]) -> type[Sectio
     """Return the pydantic model, called `name`, of a section of the file (empty for its top level) with the keys of all
     features.
 
-    At the top level the sections of features have the keys that other features add to them.
+    `common` has the section's keys that no feature adds. At the top level the sections of features have the keys that
+    other features add to them.
     """
     every = [*PLAN_FEATURES]
     own = [feature.sections.get(one) if one else feature.keys for feature in reversed(every) for one in _of(section)]
