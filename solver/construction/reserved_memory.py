@@ -7,9 +7,10 @@ from pipesched.problem.stage import PassMemory
 
 
 def with_reserve(problem: Problem) -> Problem:
-    """Return a problem without workspace, with capacities reduced so that each of its orders fits the original problem.
+    """Return a problem without memory of passes, with capacities so reduced that each of its orders fits the original.
 
-    The reverse is not true for all orders. A problem without workspace is returned unchanged.
+    Memory of passes is their workspace, and what stays in use until the end of the iteration. Not every order that fits
+    the original fits the result. A problem without memory of passes is returned unchanged.
     """
     if not problem.network.has_pass_memory:
         return problem

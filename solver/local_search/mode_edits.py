@@ -41,9 +41,9 @@ def touch(modes: Modes, rows: Rows, d: int, low: int, high: int) -> None:
 def note(modes: Modes, edit: int, d: int, x: int, y: int) -> None:
     """Append an edit of device `d` to the log, by which `undo` reverts it.
 
-    `edit` is its kind, by which `x` and `y` mean: the places that a unit left and went to (`_CARRY`); the place of a
-    block, and 1 if its forward is the first of the two passes, else 0 (`_JOIN`, `_CUT`); or a backward and the place of
-    its weight pass (`_FUSE`, `_SPLIT`).
+    `edit` is its kind, which decides what `x` and `y` are: the places that a unit left and went to (`_CARRY`); the
+    place of a block, and 1 if its forward is the first of the two passes, else 0 (`_JOIN`, `_CUT`); or a backward and
+    the place of its weight pass (`_FUSE`, `_SPLIT`).
     """
     modes.log[0, 0] += 1
     entry = modes.log[modes.log[0, 0]]

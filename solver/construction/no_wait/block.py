@@ -24,10 +24,10 @@ UNLIMITED = -1
 class Block(NamedTuple):
     """Forwards and backwards of one micro-batch: those of device d are `rows[at[d]:at[d + 1]]`, in order.
 
-    Times are in ticks, memory in steps of the resolution. `room[d]` is the memory of device d (-1: unlimited).
-    `since[d]` is when its time begins to count if the first micro-batch starts at 0: with its first pass, or at 0. The
-    value of a schedule is the largest time of a device. `length` is the end of the last backward; `of[k]` is the kind
-    and stage of row k.
+    The columns of `rows` are `OFFSET` to `WEIGHT_FREES`. Times are in ticks, memory in steps of the resolution.
+    `room[d]` is the memory of device d (-1: unlimited), `since[d]` the tick from which the time of device d counts if
+    the first micro-batch starts at 0: its first pass for the span, else 0. The value of a schedule is the largest time
+    of a device. `length` is the end of the last backward; `of[k]` is the kind and stage of row k.
     """
 
     rows: Any

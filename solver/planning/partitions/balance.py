@@ -30,9 +30,11 @@ def balanced(
 ) -> Partition:
     """Return a balanced partition for one placement, by local search from `start` (None: from an arbitrary partition).
 
-    The largest load of a device is minimised. With `fit`, the time of the layers that must be recomputed to fit the
-    memory is part of the loads; without, memory is ignored. With `ends`, the path from the first stage to the device
-    and back is part of its load; without, partitions with equal largest loads are ranked by how even their stages are.
+    The largest load of a device is minimised; of equal ones, partitions with more even devices and stages are better.
+    With `fit`, the time of the layers that must be recomputed to fit the memory is part of the loads, and the memory
+    that is lacking even so is minimised first; without, memory is ignored. With `ends`, the path from the first stage
+    to the device and back is part of its load if there is one chain. If the plan problem gives the numbers of layers,
+    they stay.
     """
     stages = len(choice.on(plan.cluster.devices).chains[0])
     costs, allowed = _Costs(plan, choice, fit, ends), np.array(plan.model.cuts)

@@ -29,10 +29,10 @@ _RULES = tuple(RecomputeRule)
 
 
 def restrictions(plan: PlanProblem, choice: Choice) -> list[PlanProblem]:
-    """Return the plan problem itself, then narrower ones: recompute never or always, and stricter rules of
-    recomputation.
+    """Return the plan problem itself, then narrower ones.
 
-    Then each of these once more with an even partition, if the layers divide evenly and the numbers of layers are free.
+    Where recomputation is free, these recompute never, always, or by each stricter rule. Then all so far, the problem
+    itself included, come once more with an even partition, if the layers divide evenly and their numbers are free.
     """
     found = [plan]
     if plan.recompute is Decide.FREE:
@@ -83,11 +83,11 @@ def _balanced(plan: PlanProblem, choice: Choice, order: Schedule | None) -> list
 
 
 def recomputing(plan: PlanProblem, counts: tuple[int, ...], share: Fraction) -> Partition:
-    """Return the partition of `counts` layers per stage in which each stage recomputes `share` of its layers of every
-    type.
+    """Return the partition of `counts` layers per stage that recomputes `share` of a stage's layers of every type.
 
-    Layers are recomputed in the mode that keeps the least memory. Where the plan problem does not leave recomputation
-    free, what it asks for replaces `share`.
+    Their number is rounded up. They are recomputed in the mode that keeps the least memory, and then the rule of the
+    plan problem is applied. Where the plan problem does not leave recomputation free, what it asks for replaces
+    `share`.
     """
     if plan.recompute is not Decide.FREE:
         return recut(plan, counts, Partition(counts))

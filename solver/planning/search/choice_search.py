@@ -161,10 +161,11 @@ class ChoiceSearch:
         search.run(self.budget, most, self.offer, self.first)
 
     def relax(self, most: float, best: Fraction | None) -> None:
-        """Solve the master problem for partitions below `best`, the value of the best plan in the file's unit, if any.
+        """Solve the master problem for partitions whose bound is at most `best`, in the file's unit (None: any).
 
-        Improves `bound` and sets `next` to the partition to schedule next, within `most` seconds or work units;
-        `settled` is set where none is left. Raises `Disagreement` if the bound is above the value of a known plan.
+        Improves `bound` and sets `next` to the partition to schedule next (None: none found), within `most` seconds or
+        work units; `settled` is set where no partition can be better than `best`. Raises `Disagreement` if the bound is
+        above the value of a known plan.
         """
         self.bound_by_devices(most, best)
         if best is not None and self._least >= best / self.plan.tick:

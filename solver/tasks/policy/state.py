@@ -39,9 +39,9 @@ class Decided(NamedTuple):
     """Decisions of a policy, as arrays.
 
     By job its class (`kind`), its `rank` (all distinct), and the `patience` in steps with which its stream waits for it
-    if it is urgent; by stage the `most` micro-batches in flight; by stream the number of waiting weight tasks (`stock`)
-    from which they are second in priority; by memory the `reserve` that forwards leave free. `backwards_first`:
-    backwards have priority over forwards.
+    if it is urgent; by stage the `most` micro-batches in flight; by stream the number of startable weight tasks
+    (`stock`) from which they go before the backwards or forwards that are not preferred; by memory the `reserve` that
+    forwards leave free. `backwards_first`: backwards are preferred to forwards.
     """
 
     kind: Array
