@@ -65,8 +65,10 @@ def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
 
 
 def _unrolled(text: str) -> str:
-    """Return the text with every row that has a factor, `[1,1]*2`, written that many times; `BadInput` for a factor too
-    large."""
+    """Return the text with every row that has a factor, `[1,1]*2`, written that many times.
+
+    `BadInput` for a factor that is not from 1 to 10000.
+    """
 
     def repeated(match: re.Match[str]) -> str:
         number = int(match[2])

@@ -12,11 +12,11 @@ from runtime.partitions.staged_model import StageCounts
 
 
 def partition_from(text: str, model: Model, devices: int) -> tuple[int, ...]:
-    """Return the layers of each stage given by `FORMAT=SETTING`, such as `megatron=Et*3|(tt|)*29,m|L`, on so many
-    pipeline `devices`.
+    """Return the number of the model's layers on each stage of a setting, for so many pipeline `devices`.
 
-    `BadInput` has a line for each rule of the runtime that the setting breaks, and for each stage whose layers the
-    model does not have in this order.
+    `text` is `FORMAT=SETTING`, such as `megatron=Et*3|(tt|)*29,m|L`. `BadInput` has a line for each rule of the runtime
+    that the setting breaks. It is raised too if the setting has another number of multi-token prediction layers than
+    the model, unless it has none, and for a stage without layers.
     """
     name, found, setting = text.partition("=")
     if not found:
@@ -25,7 +25,12 @@ def partition_from(text: str, model: Model, devices: int) -> tuple[int, ...]:
     roles = [role_of(layer.name) for layer in model.sequence]
     tells_mtp = form.name != "mindformers"  # MindFormers counts them as layers
     layers = roles.count(Role.TRANSFORMER) + (0 if tells_mtp else roles.count(Role.MTP))
-    return _layers_of(roles, form.read(setting, devices, layers))
+    stages, mtp = form.read(setting, devices, layers), roles.count(Role.MTP)
+    given = sum(stage.mtp for stage in stages)
+    if given not in (0, mtp):
+        allowed = f"the model's {mtp}" if mtp else "none, as in the model"
+        raise BadInput(f"{form.name}: found {given} multi-token prediction layers; allowed: {allowed}")
+    return _layers_of(roles, stages)
 
 
 def _layers_of(roles: Sequence[Role], stages: Sequence[StageCounts]) -> tuple[int, ...]:

@@ -171,6 +171,18 @@ def test_settings_that_do_not_fit_the_file_are_refused(text: str) -> None:
     assert all(line.startswith("--partition: ") for line in refusal.value.mistakes)
 
 
+@pytest.mark.parametrize("text", ["megatron=Ett|ttttmmL", "megatron=MM|*-EE/*-/*-", "deepspeed=[0,3,10]"])
+def test_settings_with_other_multi_token_prediction_than_the_file_are_refused(text: str) -> None:
+    def given(mtp: int) -> tuple[int, ...] | None:
+        layers = [*LAYERS[:-1], *([{"name": "mtp", "forward": 1, "backward": 2}] * mtp), LAYERS[-1]]
+        return with_partition(plan_problem_from({"devices": 2, "microbatches": 4, "layers": layers}), text).counts
+
+    assert given(2) == (3, 7)
+    for mtp, allowed in ((0, "none, as in the model"), (1, "the model's 1")):
+        with pytest.raises(BadInput, match=f"found 2 multi-token prediction layers; allowed: {allowed}"):
+            given(mtp)
+
+
 IN_A_LINE = [form for form in PARTITION_FORMATS if "linear" in form.limits.placements and not form.limits.forwards_only]
 
 
