@@ -18,8 +18,10 @@ _GARBAGE = 20_000, 20, 20
 
 
 def main() -> NoReturn:
-    """Run the command line and end the process with its exit code, even if the `SystemExit` that it raises is
-    caught."""
+    """Run the command line and end the process with its exit code.
+
+    The process ends even if the `SystemExit` that this raises is caught.
+    """
     began = time.monotonic()
     gc.set_threshold(*_GARBAGE)
     answered: list[int] = []
@@ -40,8 +42,10 @@ def main() -> NoReturn:
 
 
 def _end_at_once(number: int, _: FrameType | None) -> NoReturn:
-    """Signal handler for before and after the command: ends the process without an exception, which might break an
-    import."""
+    """Signal handler for before and after the command.
+
+    Ends the process without an exception, which might break an import.
+    """
     os.write(2, b"pipesched: interrupted\n" if number == signal.SIGINT else b"pipesched: terminated\n")
     os._exit(128 + number)
 

@@ -53,11 +53,11 @@ def substituted(function: Callable[_Given, _Result]) -> Callable[_Given, _Result
 
 
 def _compiled(function: Callable[_Given, _Result], **options: Any) -> Callable[_Given, _Result]:
-    """Return a compiled function for Python callers; compiled code that names it calls a variant without Python's
-    interface.
+    """Return a compiled function for Python callers.
 
-    Unpacking the arguments from Python is a third of the code of a function with several dozen arrays. Most functions
-    are called by compiled code only; on disk their code is part of the functions that call them.
+    Compiled code that names it calls a variant without Python's interface. Unpacking the arguments from Python is a
+    third of the code of a function with several dozen arrays. Most functions are called by compiled code only; on disk
+    their code is part of the functions that call them.
     """
     made: Any = _numba.njit(**_OPTIONS, **options)(function)
     if made is not function:  # which Numba gives back where it is told to compile nothing
@@ -69,8 +69,7 @@ def _compiled(function: Callable[_Given, _Result], **options: Any) -> Callable[_
 
 
 def fingerprint(functions: Iterable[Any]) -> str:
-    """Return a hash of all that the machine code depends on: sources and constants, the machine, and compiler
-    versions."""
+    """Return a hash of all that the machine code depends on: sources, constants, the machine, compiler versions."""
     found = sha256(repr((sys.version, numba.__version__, llvmlite.binding.get_host_cpu_name())).encode())
     seen: set[int] = set()
     for function in functions:
@@ -127,8 +126,10 @@ class _Cache(FunctionCache):
         return _File(self._cache_path, f"{name}-{made_of[:16]}", made_of)  # type: ignore[no-untyped-call]
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
-        """Return the index key with the names of fields, since to Numba a named tuple with other fields is still the
-        same type."""
+        """Return the index key with the names of fields.
+
+        To Numba a named tuple with other fields is still the same type.
+        """
         return (*super()._index_key(sig, codegen), tuple(_fields_of(sig)))  # type: ignore[no-untyped-call]
 
 

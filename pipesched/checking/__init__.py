@@ -1,5 +1,4 @@
-"""The check of lower bounds: their arguments repeated from the evidence in certificates, without any code of the
-solver.
+"""The check of lower bounds: repeats their arguments from the evidence in certificates, without code of the solver.
 
 - `check.py` lists the argument of each kind of certificate and compares what it proves with what is stated;
   `relaxed/posed.py` makes the relaxed problem that the argument is about, `coverage.py` refuses what it does not cover.

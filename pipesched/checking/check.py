@@ -128,12 +128,11 @@ def check_bound(problem: Problem, certificate: Certificate) -> Finding:
 
 
 def _proved(problem: Problem, certificate: Certificate, stage_of: tuple[StageId, ...] | None) -> Value:
-    """Return the lower bound that the evidence proves, in ticks, before it is rounded up to a value that a schedule can
-    have.
+    """Return the lower bound that the evidence proves, in ticks.
 
-    `NotCoveredError` if the check does not know the evidence or the problem, `RefusedEvidenceError` if the evidence
-    does not fit the problem. If stages are tasks of passes, `stage_of` has the original stage of each. 0 for a
-    certificate of no more than 0 ticks.
+    Not yet rounded up to a value that a schedule can have. `NotCoveredError` if the check does not know the evidence or
+    the problem, `RefusedEvidenceError` if the evidence does not fit the problem. If stages are tasks of passes,
+    `stage_of` has the original stage of each. 0 for a certificate of no more than 0 ticks.
     """
     kind, evidence = certificate.kind, in_own_ticks(problem, certificate.evidence)
     if certificate.value_ticks <= 0:

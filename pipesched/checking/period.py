@@ -55,8 +55,7 @@ def period_in_flight(problem: Problem, evidence: OnStage) -> Fraction:
 
 
 def period_memory(problem: Problem, evidence: OnDevice) -> Fraction:
-    """Argument: memory times ticks of one micro-batch of each chain, from forward to backward, against the device's
-    memory.
+    """Argument: memory times ticks of a micro-batch on each chain, forward to backward, against the device's memory.
 
     Returns the bound in ticks. Raises `RefusedEvidenceError` if that memory has no limit, or none is left for
     activations.

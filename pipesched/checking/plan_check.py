@@ -32,8 +32,10 @@ _WEAKEST = (Verdict.VERIFIED, Verdict.TRUSTED, Verdict.NOT_VERIFIED, Verdict.REF
 
 
 class Stated(NamedTuple):
-    """The stated result of one placement of a plan problem, or of one of its variants; `result` is None if it is
-    missing."""
+    """The stated result of one placement of a plan problem, or of one of its variants.
+
+    `result` is None if it is missing.
+    """
 
     plan: PlanProblem
     choice: Choice

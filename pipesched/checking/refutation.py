@@ -8,8 +8,10 @@ from pipesched.results.evidence import Refutation
 
 
 def require_search(problem: Problem, evidence: Refutation) -> None:
-    """Raise `RefusedEvidenceError` if CP-SAT cannot have searched the devices named by the evidence (None: the whole
-    problem)."""
+    """Raise `RefusedEvidenceError` if CP-SAT cannot have searched the devices named by the evidence.
+
+    None as devices names the whole problem.
+    """
     if problem.objective.repeats:
         raise RefusedEvidenceError("no search by CP-SAT bounds a period")
     if evidence.devices is None:

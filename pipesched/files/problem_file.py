@@ -198,8 +198,10 @@ def _split_off(features: list[Feature], document: object) -> tuple[object, Attac
 def _read_attached(
     of: AttachedProblems, value: object, form: ProblemFile, wrong: WrongPaths
 ) -> tuple[list[tuple[Any, _Form]], list[str]]:
-    """Return the forms of the documents that `of` reads from a key's `value`, each with its description, and every
-    mistake there."""
+    """Return the forms of the documents that `of` reads from a key's `value`, and every mistake there.
+
+    Each form has its description.
+    """
     read = list[tuple[Any, _Form]]()
     documents, found = of.documents(value, form, wrong, lambda one: in_plain_numbers(one, PROBLEM))
     for path, what, one in documents:

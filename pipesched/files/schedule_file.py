@@ -65,8 +65,7 @@ class ScheduleFile:
 
     @property
     def bounded(self) -> Problem:
-        """The problem for which the lower bound is valid: the timeline's problem with the stated free memory
-        subtracted."""
+        """The problem for which the lower bound is valid: the timeline's, with the stated free memory subtracted."""
         problem = self.timeline.problem
         if problem.objective.leaves is None:
             return problem

@@ -17,18 +17,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Addition:
-    """Something that a plan problem has besides layers that a partition cuts; each method and property adds nothing by
-    default.
+    """Something that a plan problem has besides layers that a partition cuts.
 
-    At most one addition of a plan problem has modules, and with them devices of its own, since nothing says how passes
-    of two of them are ordered. Bounds over partitions count the work and memory of `modules` and the task of
-    `before_steps` alone; everything else that an addition adds must only lengthen schedules or take memory.
+    Each method and property adds nothing by default. At most one addition of a plan problem has modules, and with them
+    devices of its own, since nothing says how passes of two of them are ordered. Bounds over partitions count the work
+    and memory of `modules` and the task of `before_steps` alone; everything else that an addition adds must only
+    lengthen schedules or take memory.
     """
 
     @property
     def own_devices(self) -> int:
-        """The number of devices that the addition has for itself; they are the last ones, after those of the
-        cluster."""
+        """The number of devices that the addition has for itself.
+
+        They are the last ones, after those of the cluster.
+        """
         return 0
 
     @property

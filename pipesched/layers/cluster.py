@@ -43,10 +43,10 @@ class Cluster:
         return sum((1 / each for each in self.slowness), Fraction(0)) if self.slowness else Fraction(self.devices)
 
     def reordered(self, order: Sequence[DeviceId]) -> Cluster:
-        """Return the cluster of these devices in this order along the pipeline, each with its memory, speed and
-        links.
+        """Return the cluster of these devices in this order along the pipeline.
 
-        `order[i]` is the index in this cluster of the new one's device i; devices may be left out.
+        Each has its memory, speed and links. `order[i]` is the index in this cluster of the new one's device i; devices
+        may be left out.
         """
         slowness = tuple(self.slowness[device] for device in order) if self.slowness else ()
         return replace(

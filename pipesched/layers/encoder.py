@@ -54,8 +54,7 @@ class Encoder(Addition):
         return (self.layer,)
 
     def copies(self, devices: int) -> list[list[tuple[DeviceId, int]]]:
-        """Return a list for each copy of the encoder, with a pair for each of its stages: its device and its number of
-        layers.
+        """Return a list for each copy of the encoder, with (device, number of layers) for each of its stages.
 
         `devices` is the number of the trunk's devices; devices of the encoder alone have the following numbers.
         """

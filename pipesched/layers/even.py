@@ -9,11 +9,11 @@ from pipesched.layers.roles import Role, role_of
 
 
 def even_counts(model: Model, stages: int) -> tuple[int, ...] | None:
-    """Return the number of layers of each stage if transformer layers are spread evenly, the first stages having one
-    more.
+    """Return the number of layers of each stage if transformer layers are spread evenly.
 
-    Dense layers and layers with experts count alike; embedding, head and multi-token prediction join their neighbours.
-    If only the number of all layers is divisible by the stages, embedding and head count too, as in Megatron with
+    The first stages have one more where the division leaves a remainder. Dense layers and layers with experts count
+    alike; embedding, head and multi-token prediction join their neighbours. If only the number of all layers is
+    divisible by the stages, embedding and head count too, as in Megatron with
     `--account-for-embedding-in-pipeline-split` and `--account-for-loss-in-pipeline-split`. None if a stage would be
     empty, or layers that must share a stage would not.
     """
@@ -31,8 +31,10 @@ def even_counts(model: Model, stages: int) -> tuple[int, ...] | None:
 
 
 def some_counts(model: Model, stages: int) -> tuple[int, ...]:
-    """Return the number of layers of each stage in some valid partition: the even one, or else the first possible
-    cuts."""
+    """Return the number of layers of each stage in some valid partition.
+
+    That is the even one, or else the one with the first possible cuts.
+    """
     even = even_counts(model, stages)
     if even is not None:
         return even

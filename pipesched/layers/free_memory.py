@@ -17,8 +17,10 @@ from pipesched.layers.roles import Role, role_of
 
 
 def holds_cache(layer: LayerType) -> bool:
-    """Return True if a layer keeps keys and values when a model serves, as all layers do except an embedding and a
-    head."""
+    """Return True if a layer keeps keys and values when a model serves.
+
+    All layers do except an embedding and a head.
+    """
     return role_of(layer.name) in (Role.TRANSFORMER, Role.MTP)
 
 

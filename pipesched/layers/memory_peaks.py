@@ -31,8 +31,7 @@ class Unknown(NamedTuple):
 
 @dataclass(frozen=True)
 class PeakStage:
-    """A stage at its device's peak: number of layers by name, recomputed ones among them, and micro-batches in
-    flight."""
+    """A stage at its device's peak: layer counts by name, those of recomputed layers, and micro-batches in flight."""
 
     layers: Mapping[str, int]
     recomputed: Mapping[str, int]

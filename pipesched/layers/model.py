@@ -33,8 +33,10 @@ class Model:
 
     @cached_property
     def cuts(self) -> tuple[int, ...]:
-        """The positions before which a stage may begin, as numbers of layers: 0 first, and the number of all layers
-        last."""
+        """The positions before which a stage may begin, as numbers of layers.
+
+        The first is 0, and the last the number of all layers.
+        """
         starts = [0, *accumulate(layer.count for layer in self.layers)]
         closed = {at for at, layer in zip(starts, self.layers, strict=False) if layer.with_previous}
         return tuple(at for at in range(starts[-1] + 1) if at not in closed)

@@ -38,8 +38,7 @@ from pipesched.problem.units import Units
 
 
 class Choice(NamedTuple):
-    """A choice of a plan: the placement by name, stages of a chain on each device (`chunks`), and the cut of
-    micro-batches."""
+    """A choice of a plan: placement, by name, stages of a chain on each device (`chunks`), cut of micro-batches."""
 
     placement: str
     chunks: int
@@ -152,8 +151,7 @@ class PlanProblem:
         return any(each.modules for each in self._narrowest)
 
     def allows(self, choice: Choice) -> bool:
-        """Return True if the placement of a choice has one chain, or if several chains are possible in every narrower
-        problem.
+        """Return True if a choice's placement has one chain, or several chains are possible in every narrower problem.
 
         They are not if there are modules, since a module feeds one copy of a stage, nor if devices at the same place of
         two chains differ in speed, since the stages at one place of all chains must take equal times.
@@ -176,11 +174,10 @@ class PlanProblem:
 
     @property
     def all_devices(self) -> Cluster:
-        """The cluster with the devices of an addition's own as the last ones; the cluster itself if no addition has
-        any.
+        """The cluster with the devices of an addition's own as the last ones.
 
-        At most one addition has devices of its own, and only where all devices are equal: they are copies of the
-        cluster's.
+        The cluster itself if no addition has any. At most one addition has devices of its own, and only where all
+        devices are equal: they are copies of the cluster's.
         """
         own = max((addition.own_devices for addition in self.additions), default=0)
         return self.cluster.of_equal(self.cluster.devices + own) if own else self.cluster
@@ -259,8 +256,10 @@ class PlanProblem:
         return [where[stage].slowed(self.cluster.slowness_of(devices[stage])) for stage in range(placement.stages)]
 
     def least_lags(self, choice: Choice) -> list[tuple[Ticks, Ticks]]:
-        """Return for each stage of a chain but the last the least ticks to the next stage, and back, over all
-        partitions."""
+        """Return for each stage of a chain but the last the least ticks to the next stage, and back.
+
+        The minimum is over all partitions.
+        """
         where, lags = choice.on(self.cluster.devices), self.cluster.lag
         devices = [where.stage_device[stage] for stage in where.chains[0]]
         return [
@@ -269,10 +268,10 @@ class PlanProblem:
         ]
 
     def least_gradient_lag(self, place: int, ticks: Ticks) -> Ticks:
-        """Return the least ticks, over all partitions, of a gradient to this place of a chain, if a transfer takes
-        `ticks`.
+        """Return the least ticks, over all partitions, of a gradient to this place of a chain.
 
-        0 where the stages up to there may consist of frozen layers only, so that no gradient is sent.
+        A transfer takes `ticks`. 0 where the stages up to there may consist of frozen layers only, so that no gradient
+        is sent.
         """
         return 0 if place < self.model.before_training else ticks
 

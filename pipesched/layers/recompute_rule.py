@@ -44,10 +44,10 @@ class RecomputeRule(StrEnum):
 
 
 class _Stage(NamedTuple):
-    """The recomputation mode (or None) of a stage's transformer layers in order, and of its multi-token prediction
-    layers.
+    """The recomputation mode of a stage's transformer layers in order, and of its multi-token prediction layers.
 
-    `names` are the names of all these layers. `mtp` has the modes of multi-token prediction layers.
+    None for a layer that is not recomputed. `names` are the names of all these layers. `mtp` has the modes of
+    multi-token prediction layers.
     """
 
     layers: tuple[str | None, ...]

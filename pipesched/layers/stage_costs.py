@@ -14,17 +14,17 @@ from pipesched.layers.partition import Partition, Recomputed
 
 @dataclass(frozen=True)
 class StageCosts:
-    """Costs of one stage, exact and in the file's units: times and memory of one micro-batch, and of the stage's
-    parameters.
+    """Costs of one stage, exact and in the file's units.
 
-    `forward`, `backward` (B), `weight` (W; None if backwards are never split) and `fused` (BW) are the times of passes.
-    F takes `activation`. Of a piece it takes `lent` in addition, which the first piece's backward frees; of a whole
-    micro-batch that is part of `activation`. B frees `freed` of it
-    (negative: it takes more). A stage that is `forward_only` gets no gradient. A block saves `block_saves` against its
-    two passes, or what the other stage saves if that is less; None where no passes run as one block. `memory` is in use
-    at all times. `recomputation` is the part of the backward's time in which layers are computed again, `saved` the
-    part of their activation that they do not keep for it; `activation` is without it. `gather`, `reduce` and `step` are
-    the times of work for parameters, once each; `gathered` is the memory of the gathered parameters.
+    They are times and memory of one micro-batch, and of the stage's parameters. `forward`, `backward` (B), `weight` (W;
+    None if backwards are never split) and `fused` (BW) are the times of passes. F takes `activation`. Of a piece it
+    takes `lent` in addition, which the first piece's backward frees; of a whole micro-batch that is part of
+    `activation`. B frees `freed` of it (negative: it takes more). A stage that is `forward_only` gets no gradient. A
+    block saves `block_saves` against its two passes, or what the other stage saves if that is less; None where no
+    passes run as one block. `memory` is in use at all times. `recomputation` is the part of the backward's time in
+    which layers are computed again, `saved` the part of their activation that they do not keep for it; `activation` is
+    without it. `gather`, `reduce` and `step` are the times of work for parameters, once each; `gathered` is the memory
+    of the gathered parameters.
     """
 
     forward: Fraction

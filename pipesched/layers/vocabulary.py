@@ -54,8 +54,10 @@ class SharedVocabulary(Addition):
         return self.whole
 
     def modules(self, plan: PlanProblem, /) -> tuple[FixedModule, ...]:
-        """Return a module for each shared layer, with a part on every device; parts of the head run after the stages,
-        others before."""
+        """Return a module for each shared layer, with a part on every device.
+
+        Parts of the head run after the stages, others before.
+        """
         devices = range(plan.cluster.devices)
         return tuple(
             FixedModule(
@@ -79,8 +81,10 @@ class FreeVocabulary(Addition):
     """The open choice of a plan: embedding and head in one stage each, or in equal parts on all devices."""
 
     def open_decisions(self) -> Mapping[str, Callable[[PlanProblem], PlanProblem]]:
-        """Return by name the two functions that decide the choice in a plan problem: vocabulary in one stage each, or
-        shared."""
+        """Return by name the two functions that decide the choice in a plan problem.
+
+        They put the vocabulary in one stage each, or share it.
+        """
         return {"vocabulary one": self.of_settings, "vocabulary shared": lambda plan: sharing(self.of_settings(plan))}
 
     def of_settings(self, plan: PlanProblem, /) -> PlanProblem:

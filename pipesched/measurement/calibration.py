@@ -40,13 +40,13 @@ def seconds_per_unit(problem: Problem, measured: Measured | None = None) -> Frac
 
 
 def with_measured_times(problem: Problem, measured: Measured) -> Problem:
-    """Return the problem with the trace's times: for each stage and kind of pass the median over micro-batches and
-    steps.
+    """Return the problem with the trace's times.
 
-    Transfers and memory stay. A kind of pass that the trace lacks at a stage (a fused schedule has no B and W) keeps
-    the problem's own time, scaled as that stage's other passes were, so that no mode of a backward gains from not
-    having been measured. `BadInput` if the trace has another number of stages, the seconds of the problem's time unit
-    are not known, or the problem has unequal micro-batches.
+    For each stage and kind of pass it is the median over micro-batches and steps. Transfers and memory stay. A kind of
+    pass that the trace lacks at a stage (a fused schedule has no B and W) keeps the problem's own time, scaled as that
+    stage's other passes were, so that no mode of a backward gains from not having been measured. `BadInput` if the
+    trace has another number of stages, the seconds of the problem's time unit are not known, or the problem has unequal
+    micro-batches.
     """
     if problem.placement.stages != measured.problem.placement.stages:
         found, allowed = measured.problem.placement.stages, problem.placement.stages

@@ -49,8 +49,10 @@ def _fitted(layer: LayerType, fit: MemoryFit) -> LayerType:
 
 
 def _up(amount: float) -> Fraction:
-    """Return an amount rounded up to six decimals, since a plan that fits the numbers must fit the device; at least
-    0."""
+    """Return an amount rounded up to six decimals, at least 0.
+
+    A plan that fits the numbers must fit the device.
+    """
     return Fraction(Decimal(max(amount, 0.0)).quantize(_STEP, ROUND_CEILING))
 
 

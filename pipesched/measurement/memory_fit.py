@@ -40,8 +40,10 @@ class MemoryFit:
 
 
 def fit_memory(peaks: Sequence[Peak]) -> MemoryFit:
-    """Return the least-squares fit; `BadInput` names the unknowns that the peaks leave open, and what to measure
-    next."""
+    """Return the least-squares fit.
+
+    `BadInput` names the unknowns that the peaks leave open, and what to measure next.
+    """
     unknowns = unknowns_of(peaks)
     matrix = matrix_of(peaks, unknowns)
     if rank_of(matrix) < len(unknowns):

@@ -16,12 +16,11 @@ from pipesched.simulation.simulator import run_order
 
 
 class Arc(NamedTuple):
-    """A wait of a pass for the end of pass `before`, with its lag in seconds: `planned` by the problem, `measured` in
-    the step.
+    """A wait of a pass for the end of pass `before`.
 
-    With `message` the two passes are on different devices, else on one. The measured lag is
-    known only for the arc that a pass waited for last; for other arcs `measured` equals `planned`, or is less if the
-    pass began sooner.
+    Its lag in seconds is `planned` by the problem, and `measured` in the step. With `message` the two passes are on
+    different devices, else on one. The measured lag is known only for the arc that a pass waited for last; for other
+    arcs `measured` equals `planned`, or is less if the pass began sooner.
     """
 
     before: Pass
@@ -32,11 +31,10 @@ class Arc(NamedTuple):
 
 @dataclass(frozen=True)
 class StepArcs:
-    """The passes of a step, each after its predecessors, with their arcs; `binding[p]` is the arc that p waited for
-    last.
+    """The passes of a step, each after its predecessors, with their arcs.
 
-    `ran` has the measured times, `opening` the start in seconds of the passes that wait for none, `device` the device
-    of each.
+    `binding[p]` is the arc that p waited for last. `ran` has the measured times, `opening` the start in seconds of the
+    passes that wait for none, `device` the device of each.
     """
 
     ran: Mapping[Pass, MeasuredPass]
@@ -48,8 +46,7 @@ class StepArcs:
     def replay(
         self, seconds: Callable[[Pass], float], lag: Callable[[Arc], float], opened: bool = False
     ) -> tuple[dict[Pass, float], dict[Pass, float]]:
-        """Return by pass the starts, and by pass the ends, in seconds, if passes take `seconds(pass)` and arcs
-        `lag(arc)`.
+        """Return the starts and the ends, by pass in seconds, if passes take `seconds(pass)` and arcs `lag(arc)`.
 
         Passes without predecessors begin at 0, or with `opened` when they began in the measured step.
         """

@@ -133,10 +133,10 @@ def read_measured(path: str | Path) -> Measured:
 
 
 def _steps(path: str | Path, given: Any, problem: Problem) -> tuple[Step, ...]:
-    """Read the steps of a trace, `given` as parsed from JSON, which must all have the same passes, on the problem's
-    devices.
+    """Read the steps of a trace, `given` as parsed from JSON.
 
-    `path` names the file in messages; `BadInput` says what is wrong.
+    All must have the same passes, on the problem's devices. `path` names the file in messages; `BadInput` says what is
+    wrong.
     """
     if not isinstance(given, list) or not given:
         raise BadInput(f"{path}: steps: found {shown(given)}; allowed: a list of at least one step")

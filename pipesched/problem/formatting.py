@@ -22,23 +22,24 @@ def with_unit(number: float | Fraction, unit: str) -> str:
 
 
 def memory_amount(problem: Problem, level: MemorySteps) -> str:
-    """Return an amount of memory, given in steps of the resolution, as a number in the file's unit, without the unit's
-    name."""
+    """Return an amount of memory, given in steps, as text in the file's unit, without the unit's name.
+
+    Steps are those of the resolution.
+    """
     return plain(float(level * problem.resolution))
 
 
 def memory_text(problem: Problem, level: MemorySteps) -> str:
-    """Return an amount of memory, given in steps of the resolution, as text in the file's unit, with the unit's
-    name."""
+    """Return an amount of memory, given in steps of the resolution, as text in the file's unit, with its name."""
     number, unit = memory_amount(problem, level), problem.memory_unit
     return f"{number} {'activation' if (number, unit) == ('1', 'activations') else unit}"
 
 
 def peak_of(peak: Fraction, capacity: Fraction, decimals: int = 6) -> str:
-    """Return a peak and its capacity as text such as `5.9 of 6`, both in the file's unit with up to `decimals`
-    decimals.
+    """Return a peak and its capacity as text such as `5.9 of 6`.
 
-    A peak that fits is rounded down and one that does not is rounded up, so that the text never contradicts the fact.
+    Both are in the file's unit, with up to `decimals` decimals. A peak that fits is rounded down and one that does not
+    is rounded up, so that the text never contradicts the fact.
     """
     scale, over = 10**decimals, peak > capacity
     shown = Fraction(-(-peak * scale // 1) if over else peak * scale // 1, scale)
@@ -64,8 +65,10 @@ def plain(number: float) -> str:
 
 
 def visible(text: str) -> str:
-    """Return text with control characters other than line ends, and characters that change its direction, replaced by
-    escapes."""
+    """Return text with control characters and those that change its direction replaced by escapes.
+
+    Line ends stay.
+    """
     return "".join(c if unicodedata.category(c)[0] != "C" or c == "\n" else repr(c)[1:-1] for c in text)
 
 

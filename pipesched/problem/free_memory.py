@@ -1,5 +1,7 @@
-"""Free memory of a schedule (the least that a device has left at its peak), and the problem that reserves an amount of
-it."""
+"""Free memory of a schedule, and the problem that reserves an amount of it.
+
+It is the least that a device has left at its peak.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +22,20 @@ def reserving(problem: Problem, amount: MemorySteps) -> Problem:
 
 
 def giving_back(reserved: Problem, problem: Problem, amount: MemorySteps) -> Problem:
-    """Undo `reserving`: return `reserved` with each limited capacity larger by `amount`, and with the objective of
-    `problem`.
+    """Undo `reserving`.
 
-    The amount is in steps of the resolution.
+    Return `reserved` with each limited capacity larger by `amount`, and with the objective of `problem`. The amount is
+    in steps of the resolution.
     """
     return replace(_with_less(reserved, -amount), objective=problem.objective)
 
 
 def most_left(problem: Problem) -> MemorySteps | None:
-    """Return an upper bound on the free memory of any schedule, in steps of the resolution; None if none fits the
-    memory.
+    """Return an upper bound on the free memory of any schedule, in steps of the resolution.
 
-    It is the largest amount that can be reserved on all devices before `why_infeasible` finds a reason. Where that
-    check is exact, some schedule leaves as much. At least one device must have a limited memory.
+    None if none fits the memory. It is the largest amount that can be reserved on all devices before `why_infeasible`
+    finds a reason. Where that check is exact, some schedule leaves as much. At least one device must have a limited
+    memory.
     """
     if why_infeasible(problem) is not None:
         return None

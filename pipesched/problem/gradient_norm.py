@@ -12,8 +12,7 @@ from pipesched.problem.stage import Once, TaskSpec
 
 
 def with_norm(problem: Problem, stream: str, ticks: Ticks) -> Problem:
-    """Return the problem with one task for the norm of all gradients, on `stream` of every device with a stage that
-    trains.
+    """Return the problem with a task for all gradients' norm on `stream` of every device with a stage that trains.
 
     The task takes `ticks` and occupies all these streams at once; it is a pass of the first stage that trains. There is
     none where no stage trains.
@@ -29,8 +28,10 @@ def with_norm(problem: Problem, stream: str, ticks: Ticks) -> Problem:
 
 
 def without_norm(problem: Problem) -> Problem:
-    """Return the problem without a norm of all gradients: optimizer steps wait for the gradients of their own stage
-    alone."""
+    """Return the problem without a norm of all gradients.
+
+    Optimizer steps wait for the gradients of their own stage alone.
+    """
     return _with_once(problem, {}) if norm_of(problem) else problem
 
 
@@ -44,8 +45,7 @@ def norm_of(problem: Problem) -> TaskSpec | None:
 
 
 def _with_once(problem: Problem, norms: dict[StageId, Once]) -> Problem:
-    """Return the problem in which exactly the stages in `norms` run a norm, the one given, between reduction and
-    step."""
+    """Return the problem in which exactly the stages in `norms` run the norm given, between reduction and step."""
     kinds = [*type(NORM)]
     return replace(
         problem,

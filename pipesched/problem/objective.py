@@ -65,14 +65,15 @@ class Objective(metaclass=_ByName):
 
     @property
     def of_passes(self) -> Objective:
-        """The objective for the same problem without gatherings, reductions and optimizer steps: `passes`, or itself if
-        None."""
+        """The objective for the same problem without gatherings, reductions and optimizer steps.
+
+        It is `passes`, or itself if that is None.
+        """
         return self if self.passes is None else self.passes
 
     @property
     def of_one_iteration(self) -> bool:
-        """True if the value depends on the starts and ends of one iteration's passes alone, without work for
-        parameters."""
+        """True if the value depends on starts and ends of one iteration's passes alone, without work for parameters."""
         return not self.repeats and self.passes is None
 
     @property
@@ -86,8 +87,7 @@ class Objective(metaclass=_ByName):
         return f"an {self.name}" if self.name[0] in "aeiou" else f"a {self.name}"
 
     def value_of(self, reach: Iterable[tuple[Ticks, Ticks]]) -> Ticks:
-        """Return the value of an iteration, in ticks, from (start of the first task, end of the last) of each
-        device."""
+        """Return the value of an iteration, in ticks, from (start of first task, end of last) of each device."""
         return max(end - (begin if self.by_device else 0) for begin, end in reach)
 
 
@@ -100,6 +100,8 @@ def objectives() -> list[Objective]:
 
 
 def of_problems() -> list[Objective]:
-    """Return the objectives that a problem may have, in the order of lists: all but the memory per layer, which plans
-    alone have."""
+    """Return the objectives that a problem may have, in the order of lists.
+
+    They are all but the memory per layer, which plans alone have.
+    """
     return [one for one in sorted(OBJECTIVES, key=lambda one: one.place) if one.leaves is not Leaves.PER_LAYER]

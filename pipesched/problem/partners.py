@@ -11,10 +11,10 @@ _MOST_LOADS = 1_000
 
 
 def groups_of_partners(problem: Problem) -> list[tuple[DeviceId, ...]]:
-    """Return the groups of two or more devices that store activations in each other's memory, directly or through
-    others.
+    """Return the groups of two or more devices that store activations in each other's memory.
 
-    Each group is a sorted tuple of device numbers. Offload to hosts does not count.
+    They do so directly or through others. Each group is a sorted tuple of device numbers. Offload to hosts does not
+    count.
     """
     group = {device: frozenset((device,)) for device in range(problem.devices)}
     for own, stage in zip(problem.placement.stage_device, problem.stages, strict=True):
@@ -71,11 +71,10 @@ def _placed(
 
 
 def _states(problem: Problem, stage: StageId) -> list[dict[DeviceId, MemorySteps]]:
-    """Return the states of an activation between its forward and its backward, each as the memory that it takes by
-    device.
+    """Return the states of an activation between its forward and its backward.
 
-    In the first state all of it is on its own device; each other state is after one of its modes (offload,
-    recomputation).
+    Each is the memory that the activation takes, by device. In the first state all of it is on its own device; each
+    other state is after one of its modes (offload, recomputation).
     """
     own, device = problem.stages[stage], problem.placement.stage_device[stage]
     found = [{device: own.activation}]
@@ -86,8 +85,7 @@ def _states(problem: Problem, stage: StageId) -> list[dict[DeviceId, MemorySteps
 
 
 def _lacking(problem: Problem, group: tuple[DeviceId, ...], stages: list[StageId]) -> str:
-    """Return the reason, as a sentence, why the activations of one micro-batch on these stages do not fit into the
-    group."""
+    """Return a sentence on why the activations of one micro-batch on these stages do not fit into the group."""
     named = list(dict.fromkeys(stage // problem.chain_arcs.pieces for stage in stages))
     rooms = [memory_text(problem, room + problem.static[d]) for d in group if (room := problem.room[d]) is not None]
     static = sum(problem.static[device] for device in group)

@@ -36,10 +36,9 @@ def pass_text(problem: Problem, p: Pass) -> str:
 
 
 def microbatch_number(problem: Problem, p: Pass) -> int:
-    """Return the number of a pass's micro-batch, from 0, as files count them: all pieces are one, each module starts at
-    0.
+    """Return the number of a pass's micro-batch, from 0, as files count them.
 
-    For a pass for parameters it is the stage.
+    All pieces of a micro-batch have one number, and each module starts at 0. For a pass for parameters it is the stage.
     """
     if p.kind in OF_PARAMETERS:
         return p.stage // problem.chain_arcs.pieces
@@ -73,8 +72,10 @@ def stage_text(problem: Problem, stage: StageId, microbatch: MicrobatchId) -> st
 
 
 def microbatch_count(problem: Problem) -> int:
-    """Return the number of micro-batches as files count them: all pieces are one, and of modules only the trunk's
-    count."""
+    """Return the number of micro-batches as files count them.
+
+    All pieces of a micro-batch are one, and of modules only the trunk's count.
+    """
     return len(problem.walking[0]) if problem.chain_arcs.modules else problem.microbatches // problem.chain_arcs.pieces
 
 

@@ -1,5 +1,7 @@
-"""Passes and tasks: a pass is the forward or backward of one micro-batch through one stage, a box in papers'
-figures."""
+"""Passes and tasks.
+
+A pass is the forward or backward of one micro-batch through one stage, a box in papers' figures.
+"""
 
 from __future__ import annotations
 
@@ -135,8 +137,7 @@ class Task(NamedTuple):
 
 
 def kinds_pattern(kinds: Iterable[PassKind]) -> str:
-    """Return a regular expression that matches the letters of one of these kinds, the longest first (`BW` before
-    `B`)."""
+    """Return a regular expression for the letters of one of these kinds, the longest first (`BW` before `B`)."""
     return "|".join(sorted(kinds, key=len, reverse=True))
 
 

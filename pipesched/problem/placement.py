@@ -96,16 +96,14 @@ def interleaved(devices: int, chunks: int) -> Placement:
 
 
 def wave(devices: int, chunks: int) -> Placement:
-    """Return the placement that goes down the devices, up again, and so on, once for each chunk (Hanayo, arXiv
-    2308.15762)."""
+    """Return the placement down the devices, up again, and so on, once for each chunk (Hanayo, arXiv 2308.15762)."""
     down, up = tuple(range(devices)), tuple(reversed(range(devices)))
     stage_device = tuple(device for chunk in range(chunks) for device in (up if chunk % 2 else down))
     return Placement("wave", devices, stage_device, (tuple(range(devices * chunks)),))
 
 
 def v_shape(devices: int) -> Placement:
-    """Return the placement down the devices and up again, two chunks a device (Controllable Memory, arXiv
-    2405.15362)."""
+    """Return the placement down the devices and up again, two chunks each (Controllable Memory, arXiv 2405.15362)."""
     shape = wave(devices, 2)
     return Placement("v-shape", devices, shape.stage_device, shape.chains)
 

@@ -165,8 +165,10 @@ class Problem:
 
     @cached_property
     def pipeline(self) -> PipelineView:
-        """The forwards and backwards of the task network as a plain pipeline, each pass as one box; all else is left
-        out."""
+        """The forwards and backwards of the task network as a plain pipeline, each pass as one box.
+
+        All else is left out.
+        """
         return pipeline_of(self.network)
 
     @property
@@ -218,8 +220,10 @@ class Problem:
         return self.dependencies.lag(sender, receiver)
 
     def tasks_of(self, kind: PassKind, stage: StageId) -> tuple[TaskSpec, ...]:
-        """Return the tasks of a kind of pass on a stage, in order, with the task that sends its tensor last, if there
-        is one."""
+        """Return the tasks of a kind of pass on a stage, in order.
+
+        The task that sends its tensor is last, if there is one.
+        """
         return self.dependencies.tasks[kind, stage]
 
     def tasks(self, p: Pass) -> Iterator[tuple[Task, TaskSpec]]:
@@ -233,8 +237,10 @@ class Problem:
         return ((Task(p, number), part) for number, part in enumerate(parts))
 
     def task_text(self, task: Task) -> str:
-        """Return the name of a task, `F0.0/attn`, or with its index in the pass where it has no name; a plain pass's is
-        `F0.0`."""
+        """Return the name of a task, as `F0.0/attn`.
+
+        Its index in the pass replaces a name that it lacks; a plain pass's task is `F0.0`.
+        """
         tasks = self.dependencies.tasks.get((task.of.kind, task.of.stage), ())
         name = tasks[task.part].name if task.part < len(tasks) else ""
         of, part = pass_text(self, task.of), name or (str(task.part) if task.part else "")

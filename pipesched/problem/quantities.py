@@ -1,7 +1,7 @@
-"""Names for the whole numbers of a problem: annotations that say what an `int` counts, or which list it is an index
-in.
+"""Names for the whole numbers of a problem.
 
-All are aliases of `int` and change nothing at run time. A count stays `int`.
+The annotations say what an `int` counts, or which list it is an index in. All are aliases of `int` and change nothing
+at run time. A count stays `int`.
 """
 
 from __future__ import annotations

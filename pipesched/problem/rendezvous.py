@@ -117,8 +117,10 @@ def _without(stage: Stage) -> Stage:
 
 
 def _moved(weight: Sequence[TaskSpec], since: TaskPart, places: int) -> tuple[TaskSpec, ...]:
-    """Return tasks of W in which each `after` of at least `since`, an index of a task of B, is increased by
-    `places`."""
+    """Return tasks of W in which each `after` of at least `since` is increased by `places`.
+
+    `since` is an index of a task of B.
+    """
     moved = (task.after is not None and task.after >= since for task in weight)
     return tuple(
         task._replace(after=task.after + places) if later and task.after is not None else task

@@ -18,11 +18,11 @@ from pipesched.problem.stage import Stage
 
 
 def with_microbatch_scale(problem: Problem, scale: Sequence[Fraction], fixed: bool) -> Problem:
-    """Return the problem with a factor for each micro-batch (`scale`), in ticks and memory in which all products are
-    whole.
+    """Return the problem with a factor for each micro-batch (`scale`).
 
-    With `fixed`, micro-batches keep their order on every stage. If all factors are 1, the problem is returned
-    unchanged: equal micro-batches may be renumbered, so a fixed order is no restriction.
+    Its ticks and steps of memory are such that all products are whole. With `fixed`, micro-batches keep their order on
+    every stage. If all factors are 1, the problem is returned unchanged: equal micro-batches may be renumbered, so a
+    fixed order is no restriction.
     """
     if set(scale) <= {1}:
         return problem

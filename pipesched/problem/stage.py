@@ -64,10 +64,9 @@ class PassMemory(NamedTuple):
     weight: MemorySteps = 0
 
     def workspace(self, kind: PassKind) -> MemorySteps:
-        """Return the memory that a pass of this kind needs while it runs; BW needs the larger of the amounts of B and
-        W.
+        """Return the memory that a pass of this kind needs while it runs.
 
-        For amounts that are workspace.
+        BW needs the larger of the amounts of B and W. For amounts that are workspace.
         """
         both = max(self.backward, self.weight)
         return {F: self.forward, B: self.backward, W: self.weight, BW: both}.get(kind, 0)
@@ -81,10 +80,10 @@ class PassMemory(NamedTuple):
 
 
 class Gather(NamedTuple):
-    """The gathering of a stage's parameters: the `task` that gathers, the `memory` of the gathered parameters, in
-    steps.
+    """The gathering of a stage's parameters.
 
-    A stage gathers at most `most` times in an iteration.
+    `task` gathers; `memory` is that of the gathered parameters, in steps. A stage gathers at most `most` times in an
+    iteration.
     """
 
     task: TaskSpec
@@ -93,12 +92,12 @@ class Gather(NamedTuple):
 
 
 class Once(NamedTuple):
-    """A pass that a stage runs after its backwards, such as a reduction of gradients: its task runs `parts` times in a
-    row.
+    """A pass that a stage runs after its backwards, such as a reduction of gradients.
 
-    `task` is one of these parts. With `each_microbatch` one pass runs after every micro-batch's backward, instead of
-    one after all of them. With `of_all` the pass of this stage serves all stages: it waits for what each of them runs
-    once before it, in the order of kinds, and precedes what each of them runs after it.
+    Its task runs `parts` times in a row. `task` is one of these parts. With `each_microbatch` one pass runs after every
+    micro-batch's backward, instead of one after all of them. With `of_all` the pass of this stage serves all stages: it
+    waits for what each of them runs once before it, in the order of kinds, and precedes what each of them runs after
+    it.
     """
 
     kind: PassKind
@@ -209,8 +208,7 @@ class Stage:
 
     @property
     def memory_until_backward(self) -> dict[PassKind | None, tuple[MemorySteps, MemorySteps]]:
-        """Return by activation mode the memory that stays on the device and the memory that moves to the host or
-        another device.
+        """Return by activation mode the memory that stays on the device, and that which moves to another or the host.
 
         The modes are None (kept), OFFLOAD, and each kind of recomputation, as far as the stage allows them.
         """
@@ -282,8 +280,10 @@ class Stage:
         return own
 
     def entry(self, kind: PassKind) -> TaskPart:
-        """Return the index of the first task of an F, B or BW that waits for other passes; 0 if none of its tasks
-        does."""
+        """Return the index of the first task of an F, B or BW that waits for other passes.
+
+        0 if none of its tasks does.
+        """
         return next((part for part, task in enumerate(self.tasks_of(kind)) if task.needs_input), 0)
 
     def ticks(self, kind: PassKind) -> Ticks:

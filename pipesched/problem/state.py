@@ -20,12 +20,11 @@ class Ran(NamedTuple):
 
 @dataclass(frozen=True)
 class State:
-    """The state of an iteration at time `now`, in ticks: tasks in `ran` have begun and stay; all others start at `now`
-    or later.
+    """The state of an iteration at time `now`, in ticks: tasks in `ran` have begun and stay.
 
-    `recomputed` gives, by stage and micro-batch of begun forwards, the kind of recomputation that their activations are
-    for: a forward decides from its beginning what it keeps for its backward. Whether an activation is offloaded stays
-    open until its copy begins.
+    All others start at `now` or later. `recomputed` gives, by stage and micro-batch of begun forwards, the kind of
+    recomputation that their activations are for: a forward decides from its beginning what it keeps for its backward.
+    Whether an activation is offloaded stays open until its copy begins.
     """
 
     now: Ticks
@@ -42,8 +41,10 @@ class State:
         return min((one.start for task, one in self.ran.items() if problem.device(task.of) == device), default=None)
 
     def passes(self, problem: Problem) -> frozenset[Pass]:
-        """Return the passes that have begun or may still run; for a backward not yet begun, B, W and BW, as far as
-        allowed."""
+        """Return the passes that have begun or may still run.
+
+        For a backward not yet begun, B, W and BW, as far as allowed.
+        """
         begun = {task.of for task in self.ran}
         over = {p._replace(kind=kind) for p in begun if p.kind is BW for kind in (B, W)}
         over |= {p._replace(kind=BW) for p in begun if p.kind is B}

@@ -99,8 +99,7 @@ class PipelineView:
         return min((self.blocks[mate, stage] for mate in mates if (mate, stage) in self.blocks), default=None)
 
     def pairs_on_devices(self) -> Iterator[tuple[StageId, StageId]]:
-        """Yield (stage of a forward, stage of a backward) for all pairs of stages on one device, which a block might
-        join."""
+        """Yield (stage of a forward, stage of a backward) for all pairs on one device, which a block might join."""
         for stages in self.placement.stages_of:
             yield from product(stages, stages)
 
@@ -160,10 +159,10 @@ def _ticks(tasks: Sequence[TaskTemplate], ends: Sequence[TaskPart]) -> Ticks:
 
 
 def _walks(network: TaskNetwork) -> tuple[dict[StageId, StageId], dict[StageId, Ticks], dict[StageId, Ticks]]:
-    """Return three maps by stage: the stage before it on its chain, the transfer ticks of its activation, those of its
-    gradient.
+    """Return three maps by stage: the stage before it, the transfer ticks of its activation, and of its gradient.
 
-    A stage at the beginning or end of a chain is missing in the maps that do not apply.
+    The stage before is that on its chain. A stage at the beginning or end of a chain is missing in the maps that do not
+    apply.
     """
     previous, arrivals, returns = dict[int, int](), dict[int, int](), dict[int, int]()
     for (kind, stage), needs in network.needs.items():

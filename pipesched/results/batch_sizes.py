@@ -50,8 +50,10 @@ class BatchSizes:
 
     @property
     def best(self) -> SizeResult | None:
-        """The first result with the most free memory, if that is maximised, and then the least value; None if none has
-        a schedule."""
+        """The first result with the most free memory, if that is maximised, and then the least value.
+
+        None if no result has a schedule.
+        """
         return min((one for one in self.results if one.value is not None), key=_achieved, default=None)
 
     def above(self, result: SizeResult) -> Fraction | None:
@@ -146,11 +148,10 @@ def _achieved(one: SizeResult) -> tuple[Fraction, Fraction]:
 
 
 def _possible(one: SizeResult, leaves: bool) -> tuple[Fraction | float, Fraction]:
-    """Return a lower bound on the key `_achieved` of every schedule of this size; `leaves` says that free memory
-    counts.
+    """Return a lower bound on the key `_achieved` of every schedule of this size.
 
-    While more free memory may be possible, nothing is known of the time of what leaves it; nor of the memory that a
-    size without a schedule may leave.
+    `leaves` says that free memory counts. While more free memory may be possible, nothing is known of the time of what
+    leaves it; nor of the memory that a size without a schedule may leave.
     """
     if one.free is None:
         return (-inf, Fraction(0)) if leaves else (Fraction(0), one.lower_bound)

@@ -77,8 +77,10 @@ class Candidate:
 
 
 def ranked(candidates: Iterable[Candidate], objective: Objective) -> list[Candidate]:
-    """Return the candidates, best first: those that fit by value, then those that do not fit, then those that do not
-    apply."""
+    """Return the candidates, best first.
+
+    Those that fit come first, by value, then those that do not fit, then those that do not apply.
+    """
 
     def rank(one: Candidate) -> tuple[bool, bool, int]:
         return one.metrics is None, not one.fits, 0 if one.metrics is None else one.metrics.value_ticks(objective)

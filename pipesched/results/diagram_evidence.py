@@ -11,17 +11,16 @@ from pipesched.problem.quantities import DeviceId, StageId
 
 @dataclass(frozen=True)
 class Diagram:
-    """A relaxed decision diagram over the orders of some stages' passes, of one chain or several, for a check to
-    replay.
+    """A relaxed decision diagram over the orders of some stages' passes, for a check to replay.
 
-    A state is the progress of the micro-batches, a label the times of a partial order. `stages` are the modelled
-    stages, chain by chain; the others are delays. At most `width` labels of a state are kept, into which the others are
-    merged (None: none is merged). With `below`, labels that cannot end before so many ticks are left out, by completion
-    bounds over the stages in `guide`: over all of these together, or with `rows` over the stages of each of their
-    devices by itself, with so many rows for a state. `below` counts ticks of `tick` units of the problem's time (None:
-    the problem's own ticks). With `ways` the activation modes are distinguished, else each activation takes the least
-    memory of its modes. With `joint`, where stages are tasks, the weight tasks of a stage occupy its memory until all
-    of them have ended.
+    The stages are of one chain or several. A state is the progress of the micro-batches, a label the times of a partial
+    order. `stages` are the modelled stages, chain by chain; the others are delays. At most `width` labels of a state
+    are kept, into which the others are merged (None: none is merged). With `below`, labels that cannot end before so
+    many ticks are left out, by completion bounds over the stages in `guide`: over all of these together, or with `rows`
+    over the stages of each of their devices by itself, with so many rows for a state. `below` counts ticks of `tick`
+    units of the problem's time (None: the problem's own ticks). With `ways` the activation modes are distinguished,
+    else each activation takes the least memory of its modes. With `joint`, where stages are tasks, the weight tasks of
+    a stage occupy its memory until all of them have ended.
 
     Time 0 is, for the makespan, the start of the iteration; the ends of all modelled devices count, and the path of
     each chain back to its first stage. For a span with a `device`, that device's time counts from its first modelled

@@ -67,8 +67,7 @@ class ReturnTo:
 
 @dataclass(frozen=True)
 class MemoryOfDevice:
-    """Evidence for memory times time of a device's activations, in the makespan or in the span of the device
-    `owner`."""
+    """Evidence for memory times time of a device's activations, in the makespan or the span of device `owner`."""
 
     form: ClassVar[str] = "memory of a device"
     device: DeviceId
@@ -94,11 +93,11 @@ class StreamTasks:
 
 @dataclass(frozen=True)
 class StreamMemory:
-    """Evidence that until `head` memory admits only some forwards of the device, so that other tasks of its stream run
-    later.
+    """Evidence that until `head` memory admits only some forwards of the device.
 
-    The tasks that run later have at least `tail` after them. The stream is `stream` of `device`. `owner` is the device
-    whose span is bounded (None: makespan). `head` and `tail` are in ticks, each of `tick` units of the problem's time.
+    So other tasks of its stream run later. The tasks that run later have at least `tail` after them. The stream is
+    `stream` of `device`. `owner` is the device whose span is bounded (None: makespan). `head` and `tail` are in ticks,
+    each of `tick` units of the problem's time.
     """
 
     form: ClassVar[str] = "memory of a stream"
@@ -129,11 +128,10 @@ class StreamWeights:
 
 @dataclass(frozen=True)
 class ModeMultipliers:
-    """Evidence of multipliers for the constraints of a period: `loads` and `memory` over time by device, `blocks` by
-    stage.
+    """Evidence of multipliers for the constraints of a period.
 
-    The constraint of `blocks` says that each forward of the stage is in at most one block. Its multipliers are in
-    ticks, each of `tick` units of the problem's time.
+    `loads` and `memory` over time are by device, `blocks` by stage. The constraint of `blocks` says that each forward
+    of the stage is in at most one block. Its multipliers are in ticks, each of `tick` units of the problem's time.
     """
 
     form: ClassVar[str] = "multipliers of modes"
@@ -145,10 +143,10 @@ class ModeMultipliers:
 
 @dataclass(frozen=True)
 class ResourceWeights:
-    """Evidence of weights of a device's resources where activations may be offloaded or recomputed; at least one is
-    positive.
+    """Evidence of weights of a device's resources where activations may be offloaded or recomputed.
 
-    The order is its compute stream, its memory if that is limited, then the streams of copies by name.
+    At least one is positive. The order is its compute stream, its memory if that is limited, then the streams of copies
+    by name.
     """
 
     form: ClassVar[str] = "weights of resources"
@@ -205,8 +203,7 @@ RelaxedBy = MoreMemory | MemoryOfPartners | TasksAsStages
 
 @dataclass(frozen=True)
 class OfRelaxed:
-    """Evidence of the argument `kind` about the simpler problem that `relaxation` makes of the certificate's
-    problem."""
+    """Evidence of the argument `kind` about the simpler problem that `relaxation` makes of the certificate's."""
 
     relaxation: RelaxedBy
     kind: str

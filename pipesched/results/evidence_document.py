@@ -25,8 +25,10 @@ _RELAXATIONS: dict[str, type[Any]] = {one.form: one for one in get_args(RelaxedB
 
 
 def evidence_document(evidence: Evidence) -> dict[str, object]:
-    """Return the object under `evidence` of a certificate in a schedule file: its form and fields, fractions as
-    text."""
+    """Return the object under `evidence` of a certificate in a schedule file.
+
+    It has form and fields, fractions as text.
+    """
     if isinstance(evidence, UnknownForm):
         document: dict[str, object] = simplejson.loads(evidence.text, use_decimal=True)
         return document
@@ -99,8 +101,10 @@ def _flat(numbers: object) -> Iterator[Any]:
 
 
 def _with_fields(kind: type[Any], document: dict[str, Any]) -> Any:
-    """Read an object of the class `kind` from its fields in `document`; `BadInput` names the first one that is
-    wrong."""
+    """Read an object of the class `kind` from its fields in `document`.
+
+    `BadInput` names the first one that is wrong.
+    """
     found, annotations = {}, get_type_hints(kind)
     annotations.pop("form")
     for name in document.keys() - annotations.keys() - {"form"}:

@@ -1,5 +1,4 @@
-"""The result of a plan search: the best partition, placement, recomputation and order, with a certificate over all
-plans."""
+"""The result of a plan search: best partition, placement, recomputation, order, and a certificate over all plans."""
 
 from __future__ import annotations
 
@@ -75,8 +74,10 @@ class ChoiceResult:
         return Status.OPTIMAL if self.best.value == self.lower_bound else Status.FEASIBLE
 
     def document(self) -> dict[str, object]:
-        """Return an entry under `choices` of `plan --json`: the placement, its best value, bound, proof status and
-        partition."""
+        """Return an entry under `choices` of `plan --json`.
+
+        It has the placement, its best value, bound, proof status and partition.
+        """
         document: dict[str, object] = {
             **self.choice.document(),
             "value": None if self.best is None else float(self.best.value),
@@ -100,8 +101,7 @@ class VariantResult(NamedTuple):
     choices: tuple[ChoiceResult, ...] = ()
 
     def document(self) -> dict[str, object]:
-        """Return an entry under `variants` of `plan --json`: name, value and bound, and why its search ended, if
-        stated."""
+        """Return an entry under `variants` of `plan --json`: name, value, bound, why its search ended, if stated."""
         document: dict[str, object] = {
             "name": self.name,
             "value": None if self.value is None else float(self.value),

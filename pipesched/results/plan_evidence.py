@@ -45,11 +45,10 @@ class AllPartitions:
 
 @dataclass(frozen=True)
 class OrderPaths:
-    """Evidence that CP-SAT searched all partitions for one published order, bounded by the longest paths of some of
-    them.
+    """Evidence that CP-SAT searched all partitions for one published order.
 
-    `tried` are the partitions whose paths bound every partition. `unfit` are partitions that do not fit the memory with
-    this order.
+    Partitions are bounded by the longest paths of some of them. `tried` are the partitions whose paths bound every
+    partition. `unfit` are partitions that do not fit the memory with this order.
     """
 
     order: str

@@ -61,10 +61,10 @@ class StepTime(NamedTuple):
 
 @dataclass(frozen=True)
 class StageRow:
-    """One stage of a plan: its device, its layers as runs (layer type, number of equal layers), costs, and recomputed
-    layers.
+    """One stage of a plan: its device, layers, costs, and recomputed layers.
 
-    `recomputed` is the number of recomputed layers by mode, `again` by type of layer.
+    Layers are given as runs (layer type, number of equal layers). `recomputed` is the number of recomputed layers by
+    mode, `again` by type of layer.
     """
 
     stage: StageId

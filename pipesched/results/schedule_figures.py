@@ -10,8 +10,10 @@ from pipesched.schedule.timeline import Timeline
 
 
 def static_memory(problem: Problem) -> dict[str, list[float]]:
-    """Return the entry `static_memory` of JSON answers: an amount for each device in the file's unit; no entry if all
-    are 0."""
+    """Return the entry `static_memory` of JSON answers: an amount for each device in the file's unit.
+
+    No entry if all are 0.
+    """
     static = [float(amount * problem.resolution) for amount in problem.static]
     return {"static_memory": static} if any(static) else {}
 
@@ -24,8 +26,10 @@ def memory_capacity(problem: Problem) -> list[float | None]:
 
 
 def streams_document(timeline: Timeline) -> list[dict[str, object]]:
-    """Return for each stream of each device its busy time, and its exposed time (while the first stream does not
-    run)."""
+    """Return for each stream of each device its busy time, and its exposed time.
+
+    It is exposed while the first stream does not run.
+    """
     in_units = timeline.problem.in_units
     return [
         {"device": of.device, "stream": of.stream, "busy": in_units(busy), "exposed": in_units(exposed)}
@@ -34,8 +38,7 @@ def streams_document(timeline: Timeline) -> list[dict[str, object]]:
 
 
 def decisions(problem: Problem, schedule: Schedule) -> tuple[list[Pass], dict[Pass, str]]:
-    """Return the forwards whose activation is offloaded, and by forward the name of the mode that recomputes its
-    activation."""
+    """Return the forwards whose activation is offloaded, and by forward the name of the mode that recomputes it."""
     passes = sorted(schedule.passes(), key=lambda p: (p.stage, p.microbatch))
     offloaded = [p._replace(kind=F) for p in passes if p.kind is OFFLOAD]
     again = [p for p in passes if p.kind in RECOMPUTATIONS]

@@ -36,8 +36,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Progress:
-    """A moment of a search: seconds since its start, best value and lower bound in the file's unit, and the current
-    phase.
+    """A moment of a search: seconds since its start, best value and lower bound in the file's unit, and phase.
 
     `value` is None before the first schedule. `timeline` is the best schedule so far, in ticks of its own problem. It
     is None before the first one, for the objective period, and in the history of a solution, which would keep every

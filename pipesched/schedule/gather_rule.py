@@ -105,10 +105,9 @@ class _Device:
         return (self._room is not None and level > self._room) or (self._window is not None and gathered > self._window)
 
     def _farthest(self, stages: list[StageId]) -> StageId | None:
-        """Choose the stage to drop: one that is never used again, else that whose next use is farthest; None if none
-        may be.
+        """Choose the stage to drop: one that is never used again, else that whose next use is farthest.
 
-        Gathering it again counts against `left`.
+        None if none may be dropped. Gathering it again counts against `left`.
         """
         never = [stage for stage in stages if not self._later[stage]]
         if never:

@@ -14,8 +14,7 @@ _USERS = frozenset((F, B, W, BW, *RECOMPUTATIONS))
 
 @dataclass
 class Gathered:
-    """One gathering of a stage's parameters (`gather`), the passes that use it, and the pass that drops them
-    (`release`).
+    """A gathering of a stage's parameters (`gather`), the passes that use it, and the pass that drops them (`release`).
 
     `release` is None if they are never dropped. Where a window limits how many stages of a device are gathered at once,
     `makes_room` is the last drop before this gathering in the device's order, after which it may begin; else None.

@@ -86,14 +86,12 @@ class Metrics:
 
     @property
     def idles(self) -> dict[str, float]:
-        """The idle times (mean over the devices), as shares, by name of the objective, as far as the timeline has
-        them."""
+        """The idle times (mean over the devices), as shares, by name of the objective, if the timeline has them."""
         return _known(self.idle)
 
     @property
     def bubbles(self) -> dict[str, float]:
-        """The bubble rates (of the busiest device), as shares, by name of the objective, as far as the timeline has
-        them."""
+        """The bubble rates (of the busiest device), as shares, by name of the objective, if the timeline has them."""
         return _known(self.bubble)
 
     @property
@@ -102,10 +100,10 @@ class Metrics:
         return self._idle(sum(self.work_ticks), len(self.work_ticks), MAKESPAN) or 0.0
 
     def _idle(self, work: Ticks, devices: int, objective: Objective) -> float | None:
-        """Return the idle share 1 - work / (devices x value), where the value of a period is multiplied by the
-        micro-batches.
+        """Return the idle share 1 - work / (devices x value).
 
-        None for a period that the timeline does not have; 0 where the value is 0.
+        The value of a period is multiplied by the micro-batches. None for a period that the timeline does not have; 0
+        where the value is 0.
         """
         if objective.repeats and self.period_ticks is None:
             return None
@@ -134,8 +132,10 @@ def measure(timeline: Timeline) -> Metrics:
 
 
 def device_reach(timeline: Timeline, device: DeviceId) -> tuple[Ticks, Ticks]:
-    """Return the start of a device's first task and the end of its last, in ticks; (0, 0) for a device without
-    tasks."""
+    """Return the start of a device's first task and the end of its last, in ticks.
+
+    (0, 0) for a device without tasks.
+    """
     rows = timeline.schedule.columns.on(device)
     begin, end = (column[rows] for column in timeline.reach)
     own = [(int(begin.min()), int(end.max()))] if len(begin) else []

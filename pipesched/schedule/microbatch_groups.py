@@ -1,8 +1,8 @@
-"""Group sizes of micro-batches in Megatron's interleaved order, which runs a group through a chunk before the next
-chunk.
+"""Group sizes of micro-batches in Megatron's interleaved order.
 
-Megatron refuses groups of fewer micro-batches than devices or of more than there are, and a last group of fewer than
-there are devices (forward_backward_pipelining_with_interleaving in megatron/core/pipeline_parallel/schedules.py).
+The order runs a group through a chunk before the next chunk. Megatron refuses groups of fewer micro-batches than
+devices or of more than there are, and a last group of fewer than there are devices
+(forward_backward_pipelining_with_interleaving in megatron/core/pipeline_parallel/schedules.py).
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ ORDER = "interleaved-1f1b"
 
 
 def is_taken(microbatches: int, devices: int, group: int) -> bool:
-    """Return True if Megatron accepts groups of `group` micro-batches, with `microbatches` in all and `devices` in a
-    pipeline."""
+    """Return True if Megatron accepts groups of `group` micro-batches.
+
+    `microbatches` is their number in all, and `devices` that of devices in a pipeline.
+    """
     return devices <= group <= microbatches and not 0 < microbatches % group < devices
 
 
@@ -41,11 +43,10 @@ def order_of(microbatches: int, devices: int, group: int) -> str:
 
 
 def group_of(order: str | None, microbatches: int, devices: int) -> int | None:
-    """Return the group size in the name of an order; for any other name, or None, the smallest size that Megatron
-    accepts.
+    """Return the group size in the name of an order.
 
-    None if Megatron does not accept the size, or accepts none. `microbatches` is their number in all, `devices` that of
-    the pipeline.
+    For any other name, or None, the smallest size that Megatron accepts. None if Megatron does not accept the size, or
+    accepts none. `microbatches` is their number in all, `devices` that of the pipeline.
     """
     base, _, number = (order or "").partition(":")
     if base == ORDER and not number:
@@ -56,11 +57,10 @@ def group_of(order: str | None, microbatches: int, devices: int) -> int | None:
 
 
 def _own_group(microbatches: int, devices: int) -> int | None:
-    """Return the size of groups of micro-batches that the order has by default, with groups as equal as possible,
-    larger first.
+    """Return the default size of groups of micro-batches.
 
-    None if Megatron does not accept it. None also for fewer micro-batches than devices. A group is so many
-    micro-batches that a device runs on one chunk before the next.
+    Groups are as equal as possible, larger ones first. None if Megatron does not accept that size, and for
+    fewer micro-batches than devices. A group is so many micro-batches that a device runs on one chunk before the next.
     """
     number = microbatches // devices
     if not number:

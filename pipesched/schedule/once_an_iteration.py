@@ -116,8 +116,10 @@ def of_microbatches(timeline: Timeline) -> Timeline:
 
 
 def _last_backwards(problem: Problem, order: Sequence[Slot]) -> dict[StageId, int]:
-    """Return by stage that holds parameters the index in the device's order of the last backward that computes their
-    gradients."""
+    """Return the index in the device's order of the last backward that computes gradients.
+
+    By stage that holds the parameters.
+    """
     found: dict[int, int] = {}
     for place, slot in enumerate(order):
         for p in slot:

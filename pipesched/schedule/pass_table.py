@@ -122,8 +122,10 @@ class PassTable:
 
 
 def whole(numbers: Sequence[int] | Ints, times: int = 4) -> Whole:
-    """Return the numbers as an array of 64-bit integers, or of Python integers if sums of `times` of them could
-    overflow."""
+    """Return the numbers as an array of 64-bit integers.
+
+    Of Python integers if sums of `times` of them could overflow.
+    """
     if isinstance(numbers, np.ndarray) and numbers.dtype == np.int64:
         fits = not len(numbers) or int(np.abs(numbers).max()) * times < 2**62
     else:

@@ -14,8 +14,10 @@ Interval = tuple[Ticks, Ticks]
 
 
 class StreamUse(NamedTuple):
-    """The use of a stream, in ticks: `busy` is its work, `exposed` the part during which the first stream does not
-    run."""
+    """The use of a stream, in ticks.
+
+    `busy` is its work, `exposed` the part during which the first stream does not run.
+    """
 
     of: Resource
     busy: Ticks

@@ -80,8 +80,7 @@ def tasks_in_turn(
 
 
 def _with_visits(schedule: Schedule, orders: _Orders, visits: Sequence[Visit]) -> _Orders:
-    """Return the orders of resources with the task of each visit after the pass of the resource's device that it
-    follows.
+    """Return the orders of resources with the task of each visit after the pass of its device that it follows.
 
     Visits that may be anywhere are left out.
     """
@@ -143,8 +142,10 @@ def _in_groups(problem: Problem, needs: dict[Task, list[Task]], orders: _Orders)
 
 
 def _shortest_cycle(needs: Mapping[Task, Sequence[Task]], through: Sequence[Task]) -> list[Task]:
-    """Return the fewest tasks of which each waits for the next one, and the last for the first, one of them in
-    `through`."""
+    """Return the fewest tasks of which each waits for the next, and the last for the first.
+
+    One of them is in `through`.
+    """
     found = list[Task]()
     for first in asking(through, SHORT):
         waits: dict[Task, Task] = {}
@@ -165,10 +166,10 @@ def _shortest_cycle(needs: Mapping[Task, Sequence[Task]], through: Sequence[Task
 
 
 def _ranks(problem: Problem, needs: Mapping[Task, Sequence[Task]]) -> dict[Task, tuple[Ticks, int]]:
-    """Return for each task (its earliest start in ticks, if resources never delay it; its place in an order by
-    `needs`).
+    """Return for each task its earliest start, and its place in an order by `needs`.
 
-    Raises `CycleError` where tasks wait for each other in a cycle.
+    The start is in ticks, if resources never delay the task. Raises `CycleError` where tasks wait for each
+    other in a cycle.
     """
     start: dict[Task, tuple[int, int]] = {}
     end: dict[Task, int] = {}

@@ -22,8 +22,10 @@ from pipesched.schedule.start_table import StartTable
 
 
 class Occupied(NamedTuple):
-    """The time from `start` to `end`, in ticks, in which a task occupies a stream; `part` is the task's
-    specification."""
+    """The time from `start` to `end`, in ticks, in which a task occupies a stream.
+
+    `part` is the task's specification.
+    """
 
     task: Task
     part: TaskSpec
@@ -86,8 +88,10 @@ class Timeline:
 
     @cached_property
     def reach(self) -> tuple[Whole, Whole]:
-        """The start and end of every pass in ticks, as two arrays by row of the schedule's columns, with tasks that
-        send tensors."""
+        """The start and end of every pass in ticks, as two arrays by row of the schedule's columns.
+
+        A pass includes the tasks that send its tensors.
+        """
         if self.problem.resources.transfer_stream is None:
             return self.times
         return self._extent(lambda *pass_type: len(self.problem.tasks_of(*pass_type)))

@@ -88,8 +88,10 @@ def idle_times(timeline: Timeline) -> IdleTimes:
 
 
 class _Nodes:
-    """The nodes of the precedence graph (tasks, or blocks of two passes) with their times, and the arrivals of their
-    inputs."""
+    """The nodes of the precedence graph with their times, and the arrivals of their inputs.
+
+    Nodes are tasks, or blocks of two passes.
+    """
 
     def __init__(self, timeline: Timeline) -> None:
         problem = timeline.problem
@@ -145,8 +147,7 @@ class _Nodes:
         return earlier != later and earlier // count == later // count
 
     def _for_pieces(self, node: Node, since: Ticks, until: Ticks) -> Ticks:
-        """Return the ticks from `since` to `until` in which a node, or one that it waits for, lacks only another
-        piece."""
+        """Return the ticks from `since` to `until` in which a node, or one it waits for, lacks only another piece."""
         found = 0
         if self._timeline.problem.chain_arcs.pieces == 1:
             return found
@@ -176,8 +177,10 @@ class _Nodes:
         return +found
 
     def _outside(self, device: DeviceId, makespan: Ticks) -> Iterator[tuple[Ticks, IdleCause]]:
-        """Yield (ticks, cause) for the time before a device's first pass and after its last one, until the timeline's
-        `makespan`."""
+        """Yield (ticks, cause) for the time before a device's first pass and after its last.
+
+        The latter is until the timeline's `makespan`.
+        """
         row = self._rows[device]
         begun, ended = self._start[row[0]], self._end[row[-1]]
         gathered = self._last[row[0]] in self._collective
@@ -198,8 +201,7 @@ class _Nodes:
         waiting: _Waiting,
         steps: list[tuple[Ticks, MemorySteps]],
     ) -> Iterator[tuple[int, IdleCause]]:
-        """Yield (ticks, cause) for the parts of an idle interval of a device's first stream, between two of its
-        tasks.
+        """Yield (ticks, cause) for the parts of an idle interval between two tasks of a device's first stream.
 
         Until some node in `waiting`, those that run after the interval, has all its inputs, the cause is whatever the
         first to have them lacks; then it is memory if none of those with inputs fits, else order. The parts add up to
@@ -220,10 +222,9 @@ class _Nodes:
     def _before_any(
         self, device: DeviceId, since: Ticks, ready: Ticks, first: Node
     ) -> Iterator[tuple[Ticks, IdleCause]]:
-        """Yield (ticks, cause) of the wait, from `since` to `ready`, for the inputs of `first`, the node that could
-        start first.
+        """Yield (ticks, cause) of the wait, from `since` to `ready`, for the inputs of `first`.
 
-        The inputs are first computed, then transferred.
+        `first` is the node that could start first. The inputs are first computed, then transferred.
         """
         needed = self._last[first]
         sent = min(max(self._end[needed], since), ready)
@@ -241,11 +242,10 @@ class _Nodes:
 
 
 class _Waiting:
-    """The nodes of one device that have not run yet, as time goes on; `after` and `least` are called with ascending
-    arguments.
+    """The nodes of one device that have not run yet, as time goes on.
 
-    `row` has the device's nodes in order, `arrives` by node the tick at which all its inputs are there, `takes` its
-    memory.
+    `after` and `least` are called with ascending arguments. `row` has the device's nodes in order, `arrives` by node
+    the tick at which all its inputs are there, `takes` its memory.
     """
 
     def __init__(self, row: list[Node], arrives: list[Ticks], takes: list[Fraction | MemorySteps]) -> None:
@@ -274,8 +274,10 @@ class _Waiting:
         return (arrives for arrives, _ in _between(self._sorted, since, until))
 
     def least(self, moment: Ticks) -> Fraction | MemorySteps:
-        """Return the least memory taken by a waiting node that has its inputs by the tick `moment`; 0 if there is
-        none."""
+        """Return the least memory taken by a waiting node that has its inputs by the tick `moment`.
+
+        0 if there is none.
+        """
         while self._arrived < len(self._sorted) and self._sorted[self._arrived][0] <= moment:
             self._number[self._takes[self._sorted[self._arrived][1]]] += 1
             self._arrived += 1

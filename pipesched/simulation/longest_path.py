@@ -38,12 +38,11 @@ def fits(*columns: np.ndarray[Any, Any]) -> bool:
 def earliest(
     at: Numbers, after: Numbers, lag: Numbers, ticks: Numbers, missing: Numbers, start: Numbers, sequence: Numbers
 ) -> int:
-    """Raise `start` to the earliest start of each node, in ticks, and fill `sequence` with the nodes in an order that
-    can run.
+    """Raise `start` to the earliest start of each node, and fill `sequence` with the nodes in an order that can run.
 
-    Returns the number of nodes in `sequence`. The successors of node n are `after[k]` for k from `at[n]` to `at[n + 1]`
-    (exclusive); each waits until `lag[k]` ticks after the end of n. `ticks[n]` is the duration of n, and `missing[n]`
-    the number of its predecessors, which is used up.
+    `start` is in ticks. Returns the number of nodes in `sequence`. The successors of node n are `after[k]` for k from
+    `at[n]` to `at[n + 1]` (exclusive); each waits until `lag[k]` ticks after the end of n. `ticks[n]` is the duration
+    of n, and `missing[n]` the number of its predecessors, which is used up.
     """
     found = 0
     for node in range(len(missing)):

@@ -61,13 +61,12 @@ class Noisy:
 
 
 def under_noise(timeline: Timeline, noise: float, samples: int, seed: int) -> Noisy:
-    """Simulate the order of a timeline `samples` times, the duration of each task or block multiplied by a random
-    factor.
+    """Simulate the order of a timeline `samples` times.
 
-    Factors are log-normal with mean 1 and relative standard deviation `noise`, so that none is negative and the mean
-    work is the problem's. A task has the same factors in every schedule of its problem under one seed, so that
-    differences are due to the schedules. A device that the timeline delays before its first pass (as optimal schedules
-    for the span do) is delayed until the same tick here.
+    The duration of each task or block is multiplied by a random factor. Factors are log-normal with mean 1 and relative
+    standard deviation `noise`, so that none is negative and the mean work is the problem's. A task has the same factors
+    in every schedule of its problem under one seed, so that differences are due to the schedules. A device that the
+    timeline delays before its first pass (as optimal schedules for the span do) is delayed until the same tick here.
     """
     problem, reaches = timeline.problem, []
     starts = chosen_starts(timeline)
@@ -100,8 +99,10 @@ def _number(task: Task) -> tuple[int, int, int, int]:
 
 
 def chosen_starts(timeline: Timeline) -> list[float]:
-    """Return by device the start of its first pass in ticks if the timeline delays it, 0 if it starts as soon as it
-    can."""
+    """Return by device the start of its first pass, in ticks, if the timeline delays it.
+
+    0 if it starts as soon as it can.
+    """
     soonest = simulate(timeline.problem, timeline.schedule)
     starts = []
     for order in timeline.schedule.orders:

@@ -108,11 +108,11 @@ class Graph:
         self.at, self.after, self.lag, self.ticks, self.missing = numbers
 
     def _places(self, schedule: Schedule, streams: Sequence[str], nodes: Ints, on: Ints) -> Ints:
-        """Return the place of each node in the order of its stream: as the schedule orders tasks, else in the order of
-        rows.
+        """Return the place of each node in the order of its stream.
 
-        The first entries are of each node's first stream, the others of further ones. `BadInput` if an order of tasks
-        lacks one of its stream, or has one twice or of another stream.
+        That is as the schedule orders tasks, else the order of rows. The first entries are of each node's first stream,
+        the others of further ones. `BadInput` if an order of tasks lacks one of its stream, or has one twice or of
+        another stream.
         """
         if not schedule.task_orders:
             return np.arange(len(on))
@@ -226,8 +226,10 @@ class Graph:
         return int(min(self._first[row] + task.part, self._last[row]))
 
     def _nodes(self, task: TaskType) -> Ints:
-        """Return by micro-batch of the schedule, in ascending order, the node of a task; -1 where the schedule lacks
-        it."""
+        """Return by micro-batch of the schedule, in ascending order, the node of a task.
+
+        -1 where the schedule lacks it.
+        """
         rows = self._columns.rows(task.kind, task.stage)
         return np.where(rows >= 0, np.minimum(self._first[rows] + task.part, self._last[rows]), -1)
 
@@ -269,11 +271,10 @@ class Graph:
         return np.full(len(self.ticks), number, np.int64) if self.long else [number] * len(self.ticks)
 
     def run(self, kernel: Callable[..., int], *columns: Numbers) -> int:
-        """Run `kernel`, a function of `longest_path`, on this graph's arcs and durations; return what the function
-        returns.
+        """Run `kernel`, a function of `longest_path`, on this graph's arcs and durations.
 
-        `columns` are its further arguments, each with an entry for each node, such as the starts that it fills in. On
-        long graphs it runs compiled.
+        Return what the function returns. `columns` are its further arguments, each with an entry for each node, such as
+        the starts that it fills in. On long graphs it runs compiled.
         """
         ask()
         function = compiled(kernel) if self.long else kernel

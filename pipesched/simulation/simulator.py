@@ -29,8 +29,7 @@ def simulate(problem: Problem, schedule: Schedule, not_before: Sequence[Ticks] |
 
 
 def simulate_late(problem: Problem, schedule: Schedule, graph: Graph | None = None) -> Timeline:
-    """Return the timeline in which every task is as early as possible, except that devices begin as late as delays no
-    end.
+    """Return the timeline in which tasks are as early as possible, except that devices begin as late as delays no end.
 
     `graph` is the precedence graph of the order, if known. Raises `Deadlock` if the order can never run to its end, and
     `BadInput` if a pass is missing or appears twice.
@@ -45,10 +44,9 @@ def _timeline(problem: Problem, graph: Graph, not_before: Sequence[Ticks]) -> Ti
 
 
 def latest_openings(graph: Graph) -> list[Ticks]:
-    """Return by device the latest start of its first pass, in ticks, with which no device ends later than with earliest
-    times.
+    """Return by device the latest start of its first pass, in ticks, with which no device ends later.
 
-    Raises `Deadlock` if the order can never run to its end.
+    Ends are compared with those of earliest times. Raises `Deadlock` if the order can never run to its end.
     """
     start, sequence = run_order(graph, [0] * len(graph.opening))
     by = graph.column(int(np.max(start, initial=0)))
@@ -60,10 +58,10 @@ def latest_openings(graph: Graph) -> list[Ticks]:
 
 
 def run_order(graph: Graph, not_before: Sequence[Ticks]) -> tuple[Numbers, Numbers]:
-    """Return the earliest start of every node in ticks, and the nodes in an order in which each follows its
-    predecessors.
+    """Return the earliest start of every node in ticks, and the nodes in an order that can run.
 
-    `not_before[d]` keeps device d idle until that tick. Raises `Deadlock` if nodes wait for each other in a cycle.
+    Each node follows its predecessors. `not_before[d]` keeps device d idle until that tick. Raises `Deadlock` if nodes
+    wait for each other in a cycle.
     """
     start, sequence, missing = graph.column(0), graph.column(0), graph.missing.copy()
     for nodes, tick in zip(graph.opening, not_before, strict=True):

@@ -109,8 +109,7 @@ class Sweep:
         return self.document.get("batch") is not None
 
     def chain_lengths(self) -> list[int]:
-        """The numbers of stages that a micro-batch traverses in valid cells of problems, each once, in ascending
-        order."""
+        """The numbers of stages that a micro-batch traverses in valid cells of problems, each once, ascending."""
         problems = (cell.problem for cell in self.cells if not cell.refused)
         chains = (p.placement.chains for p in problems if isinstance(p, Problem))
         return sorted({len(found[0]) for found in chains})
@@ -142,8 +141,10 @@ def read_sweep(
 
 
 def with_values(document: Mapping[str, Any], values: Mapping[str, object] | None) -> Mapping[str, Any]:
-    """Return the document with the fields `values`, each with its values, added to its `sweep` section; itself if there
-    are none."""
+    """Return the document with the fields `values` added to its `sweep` section, each with its values.
+
+    Itself if there are none.
+    """
     return {**document, "sweep": {**(document.get("sweep") or {}), **values}} if values else document
 
 
@@ -170,8 +171,10 @@ def sweep_of(
 
 
 def problem_of(document: Mapping[str, Any], name: str) -> Problem | PlanProblem:
-    """Return the problem or plan problem of a document, with this name if the document has none; `BadInput` lists every
-    mistake."""
+    """Return the problem or plan problem of a document, with this name if the document has none.
+
+    `BadInput` lists every mistake.
+    """
     return (plan_problem_from if is_plan(document) else problem_from)(document, "cell", name)
 
 

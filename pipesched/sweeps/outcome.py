@@ -40,17 +40,17 @@ class Effort:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a cell's search, in the file's units. No schedule has a value less than `lower_bound` (None: no
-    bound).
+    """The outcome of a cell's search, in the file's units.
 
-    `claim` is the bound's argument as text, `kind` the kind of argument, and `evidence` the data for its check as in a
-    schedule file, None if there is none. Makespan, span, period and memory are figures of the best schedule, None or
-    empty without one; `peak_memory` is by device. `work` is the busiest device's work, and its remaining time is the
-    bubble; `bubble` has the bubble rate by objective, `idle_ratio` is the mean idle share of the makespan. `schedule`
-    is the packed schedule file. `choice` is the choice of a plan. `reason` says why there is no schedule. `finished` is
-    False if every search was interrupted. `effort` has the limits of one search, the finished one with the highest time
-    limit, and `wall_seconds` is its duration. `free` is the free memory, if it is maximised first; value and bound are
-    then of the schedules that leave as much.
+    No schedule has a value less than `lower_bound` (None: no bound). `claim` is the bound's argument as text, `kind`
+    the kind of argument, and `evidence` the data for its check as in a schedule file, None if there is none. Makespan,
+    span, period and memory are figures of the best schedule, None or empty without one; `peak_memory` is by device.
+    `work` is the busiest device's work, and its remaining time is the bubble; `bubble` has the bubble rate by
+    objective, `idle_ratio` is the mean idle share of the makespan. `schedule` is the packed schedule file. `choice` is
+    the choice of a plan. `reason` says why there is no schedule. `finished` is False if every search was interrupted.
+    `effort` has the limits of one search, the finished one with the highest time limit, and `wall_seconds` is its
+    duration. `free` is the free memory, if it is maximised first; value and bound are then of the schedules that leave
+    as much.
     """
 
     status: Status
@@ -102,10 +102,10 @@ class Outcome:
         return self.status in (Status.OPTIMAL, Status.INFEASIBLE) or closed
 
     def merged(self, other: Outcome) -> Outcome:
-        """Return an outcome with the better schedule and the stronger bound of the two; where both are equal, those of
-        this one.
+        """Return an outcome with the better schedule and the stronger bound of the two.
 
-        If the two leave different amounts of free memory, the one that leaves more is returned as it is.
+        Where both are equal, those of this one. If the two leave different amounts of free memory, the one that leaves
+        more is returned as it is.
         """
         if self.free != other.free:
             # Value and bound are those of one amount: none of them says anything of another.

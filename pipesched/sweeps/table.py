@@ -92,8 +92,7 @@ class Row:
         return best.value / self.value
 
     def record(self) -> dict[str, Any]:
-        """Return the cell's values by field name, then its status, objective, value, bound and other figures by
-        name."""
+        """Return the cell's values by field, then its status, objective, value, bound and other figures by name."""
         known, best = self.document(), self.best_published
         names = ("status", "objective", "value", "lower_bound", "gap", "makespan", "span", "idle_ratio")
         figures = {name: known[name] for name in names}

@@ -59,8 +59,10 @@ def _before(timeline: Timeline) -> _Before:
 
 
 def _own_pairs(timeline: Timeline, p: Pass, ends: Mapping[Pass, Task]) -> Iterator[tuple[Task, Task]]:
-    """Yield (predecessor, task) for the tasks of a pass: those that have to end before each, in the same or in other
-    passes."""
+    """Yield (predecessor, task) for the tasks of a pass.
+
+    Predecessors have to end before the task, and are in the same or in other passes.
+    """
     problem = timeline.problem
     if p.kind is W:
         b = p._replace(kind=B)
@@ -79,8 +81,10 @@ def _own_pairs(timeline: Timeline, p: Pass, ends: Mapping[Pass, Task]) -> Iterat
 
 
 def _ends(timeline: Timeline) -> dict[Pass, Task]:
-    """Return by pass its last task before its tensor is sent; the two passes of a block are one task, the forward's
-    first."""
+    """Return by pass its last task before its tensor is sent.
+
+    The two passes of a block are one task, the forward's first.
+    """
     found: dict[Pass, Task] = {}
     for order in timeline.schedule.orders:
         for slot in order:

@@ -18,8 +18,7 @@ _BACKWARDS = (B, W, BW)
 
 
 def gathers(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
-    """Yield violations unless gatherings and drops of each stage alternate, with every pass that needs one between
-    them.
+    """Yield violations unless gatherings and drops of a stage alternate, with every pass that needs one in between.
 
     Also if they are not numbered from 0, or exceed the limits on gatherings.
     """
@@ -77,8 +76,7 @@ def _at_place(problem: Problem, p: Pass, there: dict[StageId, int], gone: dict[S
 
 
 def tied_by_gathers(problem: Problem, schedule: Schedule) -> Iterator[tuple[Pass, Pass]]:
-    """Yield pairs of passes of which, because of gathered parameters, the first must have ended before the second
-    starts.
+    """Yield pairs of passes of which the first must have ended before the second starts, for gathered parameters.
 
     For orders that `gathers` finds valid.
     """
@@ -106,8 +104,7 @@ def tied_by_gathers(problem: Problem, schedule: Schedule) -> Iterator[tuple[Pass
 
 
 def around_gathers(timeline: Timeline) -> Iterator[Violation]:
-    """Yield violations unless passes start after their gathering has ended, and the drop starts after the last of
-    them."""
+    """Yield violations unless passes start after their gathering has ended, and the drop after the last of them."""
     problem = timeline.problem
     for before, after in tied_by_gathers(problem, timeline.schedule):
         if timeline.start(after) < timeline.end(before):

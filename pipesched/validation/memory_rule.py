@@ -70,8 +70,10 @@ def memory(timeline: Timeline) -> Iterator[Violation]:
 
 
 class _CopyOfOther(NamedTuple):
-    """A change of a device's memory by a copy of another device: tick, amount, and True for `later` if it is taken, not
-    freed."""
+    """A change of a device's memory by a copy of another device.
+
+    It has tick and amount; `later` is True if the amount is taken, not freed.
+    """
 
     tick: Ticks
     later: bool
@@ -92,8 +94,10 @@ def _copies_of_others(timeline: Timeline, device: DeviceId) -> list[_CopyOfOther
 
 
 def _dropped(timeline: Timeline) -> Whole:
-    """Return by row of the schedule's columns the memory that a forward frees at its end, since its micro-batch
-    recomputes it."""
+    """Return by row of the schedule's columns the memory that a forward frees at its end.
+
+    The micro-batch recomputes its activation later.
+    """
     problem, columns = timeline.problem, timeline.schedule.columns
     found = whole([0] * len(columns))
     for kind, stage in columns.pass_types:

@@ -19,8 +19,7 @@ from pipesched.validation.violation import Violation
 
 
 def complete(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
-    """Yield violations unless each micro-batch runs one of the allowed sets of passes on each stage, and nothing else
-    runs."""
+    """Yield violations unless each micro-batch runs an allowed set of passes on each stage, and nothing else runs."""
     columns, none = schedule.columns, np.zeros(0, np.int64)
     numbers_of = {
         pass_type: columns.microbatch[columns.pass_type == n] for n, pass_type in enumerate(columns.pass_types)
@@ -110,8 +109,7 @@ def queues(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
 
 
 def out_of_turn(problem: Problem, one: Pass, other: Pass) -> Violation:
-    """Return the violation that pass `other` runs before pass `one`, which precedes it in the order of
-    micro-batches."""
+    """Return the violation that pass `other` runs before `one`, which precedes it in the order of micro-batches."""
     late, early = pass_text(problem, other), pass_text(problem, one)
     text = f"{late} comes before {early}, but the order of micro-batches is fixed"
     return Violation("micro-batch order", (other, one), text)

@@ -70,8 +70,7 @@ def needed(problem: Problem, kind: PassKind, stage: StageId) -> Iterator[tuple[P
 
 
 def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, Ticks]]:
-    """Yield the passes of other chains or micro-batches that must have ended before a pass starts: (pass, lag in
-    ticks).
+    """Yield (pass, lag in ticks) for passes of other chains or micro-batches that must have ended before a pass starts.
 
     Where a backward may be of two kinds, both are yielded, and a schedule contains one of them. Of the passes that a
     stage runs once, the first waits for every backward for its weights (a reduction of one micro-batch for that one's
@@ -111,8 +110,7 @@ def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, Ticks]]:
 def waiting_pairs(
     problem: Problem, before: StageId, after: StageId, backward: bool, places: tuple[int, ...]
 ) -> Iterator[tuple[MicrobatchId, MicrobatchId]]:
-    """Yield pairs (micro-batch of stage `before`, micro-batch of stage `after`) of which the second waits for the
-    first.
+    """Yield pairs of micro-batches of stages `before` and `after`, of which the second waits for the first.
 
     If one stage has fewer micro-batches, each of them is paired with equally many of the other stage. `places`, if not
     empty, are the only positions that count: of the micro-batches of `after`, or with `backward` of `before`.
@@ -180,10 +178,10 @@ def _earlier(one: PassKind, other: PassKind) -> bool:
 
 
 def waited_for(problem: Problem, p: Pass, other: Pass) -> range:
-    """Return the indices of the tasks of pass `other` that must have ended before `p` starts: its last task, or all of
-    a W.
+    """Return the indices of the tasks of pass `other` that must have ended before `p` starts.
 
-    For one of several buckets only the gradients of its share of the weights must be complete.
+    It is its last task, or all tasks of a W. For one of several buckets only the gradients of its share of the weights
+    must be complete.
     """
     tasks = len(own_tasks(problem, other.kind, other.stage))
     until, since = tasks, 0
@@ -209,21 +207,20 @@ def receives(problem: Problem, kind: PassKind, stage: StageId) -> bool:
 
 
 def awaits(problem: Problem, kind: PassKind, stage: StageId, sender: StageId | None) -> TaskPart:
-    """Return the index of the task of a pass that waits for a pass of stage `sender` on its chain (None: of other
-    chains).
+    """Return the index of the task of a pass that waits for a pass of stage `sender` on its chain.
 
-    The task that receives the tensor waits for its sender alone; the next task waits for all others.
+    None for `sender` stands for passes of other chains. The task that receives the tensor waits for its sender alone;
+    the next task waits for all others.
     """
     part = needs_input(problem, kind, stage)
     return part + (receives(problem, kind, stage) and sender in (None, stage))
 
 
 def for_microbatches(problem: Problem, number: Ticks | MemorySteps, microbatches: Ints) -> Whole | int:
-    """Return an array of `number`, ticks or memory, scaled for each of these micro-batches; the number itself if all
-    are equal.
+    """Return an array of `number`, ticks or memory, scaled for each of these micro-batches.
 
-    Nothing is rounded here and below: `rescale.with_microbatch_scale` made all products whole. `microbatches` are
-    numbers of micro-batches.
+    The number itself if all are equal. Nothing is rounded here and below: `rescale.with_microbatch_scale` made all
+    products whole. `microbatches` are numbers of micro-batches.
     """
     if not problem.walks.scale:
         return number
@@ -333,8 +330,10 @@ def changes_elsewhere(problem: Problem, kind: PassKind, stage: StageId) -> tuple
 
 
 def host_changes(problem: Problem, kind: PassKind, stage: StageId) -> tuple[MemorySteps, MemorySteps]:
-    """Return the host memory taken by a pass at its start and at its end; negative if freed, 0 if activations move to a
-    device."""
+    """Return the host memory taken by a pass at its start and at its end.
+
+    Negative if freed, 0 if activations move to a device.
+    """
     return (0, 0) if peer_of(problem, stage) is not None else changes_elsewhere(problem, kind, stage)
 
 

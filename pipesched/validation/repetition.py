@@ -22,10 +22,10 @@ _MOST_SLOTS = 3_000
 
 
 class _Place(NamedTuple):
-    """The place of a pass in a repetition: its slot (`node`), and the `number` of the micro-batch that it runs in the
-    first one.
+    """The place of a pass in a repetition.
 
-    Micro-batches are numbered from 0 on their chain.
+    It is its slot (`node`), and the `number` of the micro-batch that it runs in the first repetition. Micro-batches are
+    numbered from 0 on their chain.
     """
 
     node: int
@@ -186,8 +186,10 @@ def _index(problem: Problem, p: Pass) -> int:
 
 
 def _possible(part: _Part, length: Ticks) -> bool:
-    """Return True if starts can be chosen with a repetition every `length` ticks: no cycle is longer than those it
-    spans."""
+    """Return True if starts can be chosen with a repetition every `length` ticks.
+
+    They can if no cycle is longer than the repetitions that it spans.
+    """
     arcs = [(sooner, later, ticks - ahead * length) for sooner, later, ticks, ahead in part.arcs()]
     starts = [0] * len(part.slots)
     for _ in range(len(starts) + 1):

@@ -55,8 +55,7 @@ def validate_from_state(problem: Problem, state: State, tasks: Mapping[Task, Ran
 
 
 def _complete(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
-    """Yield violations unless each backward has one mode, each activation one mode, each pass every task, and nothing
-    more.
+    """Yield violations unless each backward and each activation has one mode, each pass every task, and nothing more.
 
     A forward that has begun is recomputed if the state says so, and only then.
     """
@@ -194,8 +193,10 @@ def _gathered(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iter
 
 
 def _memory(problem: Problem, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
-    """Yield memory violations: a pass takes memory at its first task, and frees it when all but its sending task have
-    ended."""
+    """Yield memory violations.
+
+    A pass takes memory at its first task, and frees it when all but its sending task have ended.
+    """
     several, passes = len(problem.streams) > 1 or moves_to_devices(problem), {task.of for task in tasks}
     copies = [p for p in passes if p.kind in (OFFLOAD, RELOAD)]
     for device, room in enumerate(problem.room):

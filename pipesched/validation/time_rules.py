@@ -91,8 +91,7 @@ def precedence(timeline: Timeline) -> Iterator[Violation]:
 
 
 def between_chains(timeline: Timeline) -> Iterator[Violation]:
-    """Yield violations for passes that start before those of other chains, or of all micro-batches, that they wait
-    for."""
+    """Yield violations for passes that start before those of other chains or all micro-batches that they wait for."""
     if not timeline.problem.chain_arcs.arcs and not any(
         run_once(timeline.problem, s) for s in range(timeline.problem.placement.stages)
     ):
@@ -117,8 +116,10 @@ def _given(timeline: Timeline, p: Pass, other: Pass) -> Ticks:
 
 
 def inside(timeline: Timeline) -> Iterator[Violation]:
-    """Yield violations unless the tasks of a pass run in order; a task of W runs after its task of B, or after all of
-    B."""
+    """Yield violations unless the tasks of a pass run in order.
+
+    A task of W runs after its task of B, or after all of B.
+    """
     problem, columns = timeline.problem, timeline.schedule.columns
     alone = blocks(problem, timeline.schedule) < 0
     for kind, stage in columns.pass_types:

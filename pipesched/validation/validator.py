@@ -61,11 +61,10 @@ def _has_no_length(timeline: Timeline) -> bool:
 
 
 def validate_schedule(problem: Problem, schedule: Schedule) -> list[Violation]:
-    """Return the broken rules that concern the order alone: every pass exactly once, on its own device, in proper
-    slots.
+    """Return the broken rules that concern the order alone.
 
-    Then come gatherings, orders of tasks with waits, and the order of micro-batches; rules that need others to be kept
-    are checked only if these are.
+    Every pass must run exactly once, on its own device, in proper slots. Then come gatherings, orders of tasks with
+    waits, and the order of micro-batches; rules that need others to be kept are checked only if these are.
     """
     if schedule.columns.devices != problem.devices:
         text = f"the schedule has {schedule.columns.devices} devices, the problem {problem.devices}"

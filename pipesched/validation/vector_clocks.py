@@ -78,8 +78,10 @@ class VectorClocks:
         return needed_of
 
     def _inside(self, p: Pass, passes: frozenset[Pass]) -> Iterator[tuple[Task, Task]]:
-        """Yield (predecessor, task) for the tasks of a pass: those before them in the same pass, or in passes that it
-        needs."""
+        """Yield (predecessor, task) for the tasks of a pass.
+
+        Predecessors are those before the task in the same pass, or in passes that it needs.
+        """
         problem = self._problem
         if p.kind is W:
             backward, last = p._replace(kind=B), len(own_tasks(problem, B, p.stage)) - 1

@@ -9,8 +9,10 @@ from pipesched.problem.passes import Pass
 
 @dataclass(frozen=True)
 class Violation:
-    """One broken rule by its name (as `validate` lists them), the passes that break it, and a sentence that describes
-    it."""
+    """A broken rule by its name, the passes that break it, and a sentence that describes it.
+
+    Names are those that `validate` lists.
+    """
 
     rule: str
     passes: tuple[Pass, ...]

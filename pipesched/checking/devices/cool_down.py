@@ -74,8 +74,7 @@ class _Other:
         return max(self._returning(early, late), self._running(early, late))
 
     def _returning(self, early: int, late: int) -> Ticks:
-        """Return the least ticks, from the first device's last forward on, until its last gradients have reached the
-        stage `gate`.
+        """Return the least ticks from the first device's last forward until its last gradients reach the stage `gate`.
 
         `early` and `late` are the numbers of backwards that the first device then has left, on its first stage and on
         each later one.
@@ -91,8 +90,7 @@ class _Other:
         )
 
     def _running(self, early: int, late: int) -> Ticks:
-        """Return the least ticks, from the first device's last forward on, until the other device has run its
-        backwards.
+        """Return the least ticks from the first device's last forward until the other device has run its backwards.
 
         These wait for the gradients of the first device to arrive; `early` and `late` are the numbers of backwards that
         it then has left, on its first stage and on each later one.
@@ -122,8 +120,7 @@ class _Other:
 
 
 def _left(here: OneDevice) -> Iterator[tuple[int, int, Ticks]]:
-    """Yield the possible numbers of backwards left, on the first and on the last stage, with the most ticks of work
-    then left.
+    """Yield possible numbers of backwards left on the first and the last stage, with the most ticks of work then left.
 
     Raises `RefusedEvidenceError` if there are too many.
     """

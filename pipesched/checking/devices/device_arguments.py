@@ -33,8 +33,7 @@ def round_trip(problem: Problem, evidence: OnDevice) -> Ticks:
 
 
 def in_flight_limit(problem: Problem, evidence: OnStage) -> Ticks:
-    """Argument: memory admits a number of micro-batches to a stage at once, and each later one waits until one frees
-    memory.
+    """Argument: memory admits a number of micro-batches to a stage at once, and later ones wait until one frees memory.
 
     Returns the lower bound in ticks. Raises `RefusedEvidenceError` for a stage that does not exist, that no micro-batch
     passes, or whose micro-batches memory does not limit.

@@ -14,8 +14,7 @@ from pipesched.results.evidence import AroundDevice
 
 
 def head_and_tail(problem: Problem, evidence: AroundDevice) -> Fraction:
-    """Return the lower bound, in ticks: the path to the device, its work until its last gradient or forward, the path
-    back.
+    """Return the lower bound, in ticks: path to the device, its work until its last gradient or forward, path back.
 
     Raises `RefusedEvidenceError` if the evidence does not fit the problem.
     """
@@ -50,8 +49,7 @@ def gates_of(problem: Problem, owner: DeviceId | None, here: OneDevice) -> list[
 
 
 def return_path(here: OneDevice, stage: StageId, gate: StageId) -> Ticks:
-    """Return the least ticks from the end of a stage's gradient to the end of the same micro-batch's backward on stage
-    `gate`.
+    """Return the least ticks from the end of a stage's gradient to the end of its micro-batch's backward on `gate`.
 
     0 if `stage` is `gate`.
     """

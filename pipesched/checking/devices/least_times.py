@@ -33,8 +33,10 @@ class LeastTimes(NamedTuple):
 
 
 def least_times(problem: Problem) -> list[LeastTimes]:
-    """Return the least times of every stage: of its passes, and from the start of the micro-batch to them along its
-    chain."""
+    """Return the least times of every stage.
+
+    They are those of its passes, and from the start of the micro-batch to them along its chain.
+    """
     where = problem.placement
     mates = [where.stages_of[device] for device in where.stage_device]
     durations = [least_durations(problem, *one) for one in enumerate(mates)]

@@ -13,10 +13,9 @@ from pipesched.problem.quantities import MemoryTicks, StageId
 
 
 def before_last_gradient(here: OneDevice) -> Fraction:
-    """Return the least ticks from the device's first start to the end of its last gradient; only weight passes follow
-    that.
+    """Return the least ticks from the device's first start to the end of its last gradient.
 
-    0 if memory does not limit the device, or some B takes memory there.
+    Only weight passes follow that. 0 if memory does not limit the device, or some B takes memory there.
     """
     if not _counts(here):
         return Fraction(0)
@@ -99,8 +98,7 @@ def area(here: OneDevice, s: StageId) -> MemoryTicks:
 
 
 def _after_gradient(here: OneDevice, s: StageId) -> Fraction:
-    """Return the ticks of the memory-time `area` that may remain when B has ended, for each unit of memory then in
-    use."""
+    """Return the ticks of the memory-time `area` that may remain after B, for each unit of memory then in use."""
     stage, times = here.problem.stages[s], here.times[s]
     remaining = stage.activation - stage.freed
     if stage.weight is None or not remaining:

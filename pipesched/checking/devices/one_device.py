@@ -78,8 +78,10 @@ class OneDevice:
 
     @property
     def work(self) -> Ticks:
-        """The least ticks of all passes of the device: each alone in its faster mode, less the most that blocks may
-        save."""
+        """The least ticks of all passes of the device.
+
+        Each alone in its faster mode, less the most that blocks may save.
+        """
         stages = self.problem.stages
         alone = sum((stages[s].forward + least_backward(stages[s])) * self.count[s] for s in self.stages)
         saved = 0
@@ -109,10 +111,10 @@ class OneDevice:
         return min(self.times[chain[-1]].gradient_begins - self.times[chain[0]].begins for chain in self.firsts)
 
     def idle_at_first(self, some_forward_later: bool) -> Ticks:
-        """Return the least idle ticks before the first backward: only forwards run then, and their activations stay in
-        memory.
+        """Return the least idle ticks before the first backward.
 
-        `some_forward_later` is True if at least one forward runs after the first backward.
+        Only forwards run then, and their activations stay in memory. `some_forward_later` is True if at least one
+        forward runs after the first backward.
         """
         stages = self.problem.stages
         forwards = [(stages[s].forward, stages[s].activation, self.count[s]) for s in self.stages]
@@ -123,8 +125,7 @@ class OneDevice:
         return max(0, self.until_first_backward() - runs)
 
     def idle_at_last(self) -> Ticks:
-        """Return the least idle ticks between the end of the last forward and that micro-batch's last backward on the
-        device."""
+        """Return the least idle ticks between the last forward and that micro-batch's last backward on the device."""
         stages, idle = self.problem.stages, []
         for last in self.lasts:
             one, other = self.times[last[-1]], self.times[last[0]]
@@ -134,8 +135,7 @@ class OneDevice:
         return min(idle)
 
     def idle_between(self, round_trips_more: int) -> Ticks:
-        """Return the least idle ticks in round trips between the first and the last one, and in `round_trips_more`
-        others.
+        """Return the least idle ticks in round trips between the first and the last, and in `round_trips_more` others.
 
         Only for a device that one chain visits. From the end of a micro-batch's last forward on the device to its first
         backward there, all its activations are in memory; K micro-batches fit at once. Passes of one kind and stage may
@@ -175,8 +175,7 @@ class OneDevice:
         return admitted, times.gradient_begins - times.begins + room_after
 
     def left_of_others(self, last: list[StageId]) -> Ticks:
-        """Return the most ticks of work that other micro-batches have left after the device's last forward, on chain
-        `last`.
+        """Return the most ticks of work of other micro-batches after the device's last forward, one on chain `last`.
 
         The micro-batch of that forward has all its activations on the device in memory. Of another micro-batch, a stage
         has the whole activation in memory if its backward is still to run, or the part that a backward leaves if only
@@ -194,8 +193,7 @@ class OneDevice:
         return min(everything, most_in(room, items))
 
     def weight_passes(self) -> list[tuple[Ticks, MemorySteps, int]]:
-        """Return (ticks of W, memory until its end, number of micro-batches) of each stage of the device that has a
-        W."""
+        """Return (ticks of W, memory until its end, number of micro-batches) of each stage of the device with a W."""
         stages = self.problem.stages
         passes = [(stages[s].weight, stages[s].activation - stages[s].freed, self.count[s]) for s in self.stages]
         return [(ticks, memory, count) for ticks, memory, count in passes if ticks is not None]

@@ -40,8 +40,7 @@ def unpaired_passes(problem: Problem, evidence: OnDevice) -> Fraction:
 
 
 def values_by_numbers(here: OneDevice) -> tuple[ModeNumbers, Table]:
-    """Return the numbers that a device may have of passes outside of blocks and of split backwards, and a bound for
-    each pair.
+    """Return the possible numbers of passes outside of blocks and of split backwards, and a bound for each pair.
 
     The bounds, in ticks on the objective, are a table with a row for each number of passes outside of blocks and a
     column for each number of split backwards.
@@ -62,10 +61,9 @@ def values_by_numbers(here: OneDevice) -> tuple[ModeNumbers, Table]:
 
 
 def _owners(here: OneDevice) -> list[DeviceId | None]:
-    """Return the devices whose span the device's bound also bounds: itself, and those that every chain passes before
-    it.
+    """Return the devices whose span the device's bound also bounds.
 
-    Never None, which stands for the makespan elsewhere.
+    They are itself, and those that every chain passes before it. Never None, which stands for the makespan elsewhere.
     """
     device_of, found = here.problem.placement.stage_device, set[int]()
     for number, stages in enumerate(here.chains):
@@ -134,21 +132,21 @@ class ModeNumbers:
         return {s: one.fused for s, one in self.stages.items()}
 
     def sums(self, value: dict[StageId, int], most: bool = True) -> Table:
-        """Return an array whose entry n is the largest (or least) sum of `value`, given by stage, over n passes of the
-        device.
+        """Return an array whose entry n is the largest (or least) sum of `value` over n passes of the device.
 
-        The passes are of different micro-batches or stages. `most`: the largest sum, else the least.
+        `value` is given by stage. The passes are of different micro-batches or stages. `most`: the largest sum, else
+        the least.
         """
         each = sorted((value[s] for s in self.stages for _ in range(self.here.count[s])), reverse=most)
         return np.array([0, *accumulate(each)], np.int64)
 
     def arguments(self, owner: DeviceId | None, full: bool, kept_free: MemorySteps) -> Iterator[Table]:
-        """Yield a table of bounds in ticks for each argument, on the span of device `owner`, or on the makespan if it
-        is None.
+        """Yield a table of bounds in ticks for each argument.
 
-        `full` says that memory was full at the first backward; `kept_free` is memory that stayed empty until then.
-        Raises `RefusedEvidenceError` if a chain of the device does not pass the owner. A table has a row for each
-        number of passes outside of blocks and a column for each number of split backwards.
+        They bound the span of device `owner`, or the makespan if it is None. `full` says that memory was full at the
+        first backward; `kept_free` is memory that stayed empty until then. Raises `RefusedEvidenceError` if a chain of
+        the device does not pass the owner. A table has a row for each number of passes outside of blocks and a column
+        for each number of split backwards.
         """
         here, times = self.here, self.here.times
         gates = gates_of(here.problem, owner, here)
@@ -185,8 +183,10 @@ class ModeNumbers:
         return _lesser(self.sums(ticks)[self.alone], fit)
 
     def _weights_at_last(self) -> Table:
-        """Return by number of split backwards the most ticks of weight passes after the last gradient, as far as memory
-        admits them."""
+        """Return the most ticks of weight passes after the last gradient, by number of split backwards.
+
+        Memory must admit them.
+        """
         if not self.splits:
             return np.zeros(1, np.int64)
         most = self.sums({s: one.weight or 0 for s, one in self.stages.items()})[self.split]

@@ -44,11 +44,10 @@ _MAX_THRESHOLD = 2**50
 
 
 def activation_mode_diagram(problem: Problem, evidence: Diagram) -> Ticks:
-    """Return the least end, in ticks, of all orders that end before the threshold `evidence.below`, or else that
-    threshold.
+    """Return the least end, in ticks, of all orders that end before the threshold `evidence.below`.
 
-    Raises `NotCoveredError` for problems with overlapped blocks. Raises `RefusedEvidenceError` if the evidence does not
-    fit the problem.
+    The threshold itself if there are none. Raises `NotCoveredError` for problems with overlapped blocks. Raises
+    `RefusedEvidenceError` if the evidence does not fit the problem.
     """
     require_covered(problem, _KNOWN)
     if problem.overlaps:
@@ -59,8 +58,7 @@ def activation_mode_diagram(problem: Problem, evidence: Diagram) -> Ticks:
 
 
 def _require(problem: Problem, evidence: Diagram) -> None:
-    """Raise `RefusedEvidenceError` unless the evidence is of a diagram with activation modes that bounds the
-    objective."""
+    """Raise `RefusedEvidenceError` unless the evidence is a diagram with activation modes that bounds the objective."""
     where, stages, device, threshold = problem.placement, evidence.stages, evidence.device, evidence.below
     makespan = problem.objective.from_zero
     kept = [chain for chain in where.chains if set(chain) & set(stages)]
@@ -100,13 +98,14 @@ class ActivationModes:
         return self._orders.begin()
 
     def layer_of(self, state: State) -> int:
-        """Return the number of steps that micro-batches have run in a state; a gradient always counts as a
-        micro-batch's fifth."""
+        """Return the number of steps that micro-batches have run in a state.
+
+        A gradient always counts as a micro-batch's fifth.
+        """
         return sum_over(self._orders.rank, state)
 
     def children(self, state: State, labels: Sequence[Label], threshold: Ticks) -> Iterator[tuple[State, Label, Ticks]]:
-        """Yield (new state, times after the move, least end) for each label of a state and each move that may end in
-        time.
+        """Yield (new state, times after it, least end) for each label of a state and each move that may end in time.
 
         Moves after which no order ends before `threshold` ticks are left out.
         """
@@ -123,8 +122,10 @@ class ActivationModes:
 
 
 class _Left:
-    """The work that a state leaves on each device, in ticks; `least_end` bounds the end of all orders that go on from
-    it."""
+    """The work that a state leaves on each device, in ticks.
+
+    `least_end` bounds the end of all orders that go on from it.
+    """
 
     def __init__(self, orders: Orders, state: State) -> None:
         self._orders = orders

@@ -75,8 +75,10 @@ def decision_diagram(problem: Problem, evidence: Diagram, stage_of: tuple[StageI
 
 
 def _require(problem: Problem, evidence: Diagram) -> None:
-    """Raise `RefusedEvidenceError` unless the evidence is a diagram that bounds the problem, `NotCoveredError` for
-    other problems."""
+    """Raise `RefusedEvidenceError` unless the evidence is a diagram that bounds the problem.
+
+    Raises `NotCoveredError` for problems that diagrams do not cover.
+    """
     where, stages, fewer_stages, device = problem.placement, evidence.stages, evidence.guide, evidence.device
     for some in (stages, fewer_stages):
         if some != tuple(stage for chain in where.chains for stage in chain if stage in some):

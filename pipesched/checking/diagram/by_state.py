@@ -1,5 +1,7 @@
-"""Adapter for models in plain Python, which work state by state: the replay gets numbered states and arrays of
-labels."""
+"""Adapter for models in plain Python, which work state by state.
+
+The replay gets numbered states and arrays of labels.
+"""
 
 from __future__ import annotations
 
@@ -35,16 +37,17 @@ class StateModel(Protocol[State]):
         """Return the number of the layer of a state, which every move raises by at least 1."""
 
     def children(self, state: State, labels: Sequence[Label], threshold: Ticks) -> Iterator[tuple[State, Label, Ticks]]:
-        """Yield after each move the new state, its label, and the least end of any completion, if before the
-        `threshold`.
+        """Yield the state and label after each move, and the least end of any completion, if before the `threshold`.
 
         Rows of `labels` may have additional zeros at their end.
         """
 
 
 class ByState(Generic[State]):
-    """A `StateModel` as a `Model` of the replay: all labels of a state are arrays, without completion bounds or
-    repetition."""
+    """A `StateModel` as a `Model` of the replay.
+
+    All labels of a state are arrays, without completion bounds or repetition.
+    """
 
     most = 3_000_000
 
@@ -55,10 +58,9 @@ class ByState(Generic[State]):
         self.root = Layer(np.zeros(1, np.int64), np.array([0, 1]), _rows([model.begin()]))
 
     def successors(self, layer: Layer, done: int, threshold: Ticks) -> Iterator[Successors]:
-        """Yield the labels reached from a layer by all moves, in groups of many labels; `done` is the number of the
-        layer.
+        """Yield the labels reached from a layer by all moves, in groups of many labels.
 
-        Those of orders that end at `threshold` ticks or later are left out.
+        `done` is the number of the layer. Those of orders that end at `threshold` ticks or later are left out.
         """
         ahead, tried, end = dict[int, tuple[list[int], list[Label]]](), 0, None
         rows = list(map(tuple, layer.labels.tolist()))

@@ -41,8 +41,7 @@ class ChainSteps:
         self._repeats = not bounds and one_chain and from_start and bool((steps.together < 0).all())
 
     def successors(self, layer: Layer, done: int, threshold: int) -> Iterator[Successors]:
-        """Yield the labels of a layer after each single step, and then after each block, as far as they end before
-        `threshold`.
+        """Yield the labels of a layer after each single step, then after each block, if they end before `threshold`.
 
         `done` is the number of steps run before the layer.
         """
@@ -90,8 +89,7 @@ class ChainSteps:
 def expand(
     run: Numbers, reached: Layer, moves: Numbers, steps: Steps, threshold: int
 ) -> tuple[Numbers, Labels, int, int]:
-    """Return the keys and labels after `moves`, the least end in ticks of completed orders, and the number of labels
-    tried.
+    """Return keys and labels after `moves`, the least end in ticks of completed orders, and the number of labels tried.
 
     `run` has by state of the layer `reached` and by step how often the step has run. A move is a row: state, step,
     gradient in a block with it or -1, ticks of weight work that may be pending, 1 if the order is over, key of the next

@@ -25,10 +25,9 @@ NEVER, FOREVER, _MOST_NUMBERS = -(2**29), 2**29, 60_000_000
 
 
 def reachable(steps: Steps) -> list[Layer]:
-    """Return the keys of the states that some order reaches before its end, as a layer without labels by number of
-    steps run.
+    """Return the keys of the states that some order reaches before its end.
 
-    Raises `NotCoveredError` if there are too many.
+    They are layers without labels, by number of steps run. Raises `NotCoveredError` if there are too many.
     """
     none, left = np.zeros(0, np.int64), _MOST_NUMBERS
     keys, waits, layers = np.zeros(1, np.int64), none, list[Layer]()

@@ -49,8 +49,7 @@ def prune_and_merge(labels: Labels, order: Numbers, at: Numbers, width: int) -> 
 
 @compiled
 def _numbers(labels: Labels) -> tuple[Numbers, int]:
-    """Return for each label a number with a few binary digits for each time, which rank it, and a mask of all top
-    digits.
+    """Return for each label a number with a few binary digits a time, which rank it, and a mask of all top digits.
 
     The top digit of each group stays 0, so that groups can be compared by one subtraction. Times that are equal in all
     labels get no digits, and where there are many times, the last ones get none.
@@ -104,11 +103,11 @@ def _no_later(one: Labels, other: Labels) -> bool:
 
 @compiled
 def _merge(labels: Labels, width: int) -> None:
-    """Merge all labels after the first `width` into these, in place, each into the one that it makes earlier by the
-    least.
+    """Merge all labels after the first `width` into these, in place.
 
-    A merged label has the earlier of each time. Differences count as the sum over all times. Afterwards none of the
-    labels after the first `width`, which stay as they are, is earlier than the one it was merged into.
+    Each is merged into the one that it makes earlier by the least. A merged label has the earlier of each time.
+    Differences count as the sum over all times. Afterwards none of the labels after the first `width`, which stay as
+    they are, is earlier than the one it was merged into.
     """
     stay, differ = np.ascontiguousarray(labels[:width].T), np.empty(width, np.int64)
     for one in range(width, len(labels)):

@@ -26,10 +26,10 @@ Sum = tuple[int, list[tuple[int, int]]]
 
 
 def sum_over(one: Sum, state: State) -> int:
-    """Return the value of a linear form over a state: its constant, and weight times entry for some entries of the
-    state.
+    """Return the value of a linear form over a state.
 
-    `one` is (constant, pairs of entry number and weight).
+    That is its constant, and weight times entry for some entries of the state. `one` is (constant, pairs of entry
+    number and weight).
     """
     found, entries = one
     for entry, weight in entries:
@@ -38,12 +38,12 @@ def sum_over(one: Sum, state: State) -> int:
 
 
 class ActivationMode(NamedTuple):
-    """A mode of a stage's activation: by number of steps since the forward, the memory in use and the compute ticks
-    left.
+    """A mode of a stage's activation.
 
-    States count micro-batches at each step from entry `slot` on; `holds` and `work` have an entry for each step. The
-    queue `ready` has the least starts of gradients. An offloaded activation waits in the queue `waits` for the stream
-    `out`, is copied until the times in `ran`, and is reloaded on `back`, both given as (number of the stream, ticks); a
+    It gives, by number of steps since the forward, the memory in use and the compute ticks left. States count
+    micro-batches at each step from entry `slot` on; `holds` and `work` have an entry for each step. The queue `ready`
+    has the least starts of gradients. An offloaded activation waits in the queue `waits` for the stream `out`, is
+    copied until the times in `ran`, and is reloaded on `back`, both given as (number of the stream, ticks); a
     recomputed one has one step, on the compute stream.
     """
 
@@ -63,8 +63,7 @@ class ActivationMode(NamedTuple):
 
 
 class ModelledStage(NamedTuple):
-    """A modelled stage: its device, the number of its micro-batches, the memory of an activation, least times, and
-    modes.
+    """A modelled stage: its device, number of micro-batches, memory of an activation, least times, and modes.
 
     States count its forwards at entry `begun`. Its next forwards wait in `forward_queue`, its gradients in
     `gradient_queue`. `back` is the time from the end of a gradient until the chain's first stage has nothing left.
@@ -95,12 +94,11 @@ class ModelledStage(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A step of a micro-batch in a mode, after `phase` steps since its forward (-1: the forward), and the state after
-    the step.
+    """A step of a micro-batch in a mode, and the state after the step.
 
-    At most `open_` weight passes may be pending then. A reload with `after_last_step` starts after the last step of the
-    compute stream; else while a step of that stream runs, which has `later` ticks of weight work after it if it is a
-    gradient.
+    `phase` is the number of steps since the micro-batch's forward (-1: the forward). At most `open_` weight passes may
+    be pending then. A reload with `after_last_step` starts after the last step of the compute stream; else while a step
+    of that stream runs, which has `later` ticks of weight work after it if it is a gradient.
     """
 
     mode: ActivationMode
@@ -223,8 +221,10 @@ class Orders:
         }
 
     def _sums(self) -> None:
-        """Set the linear forms over states (`Sum`) that give steps run, memory in use by device, and number of times in
-        each queue."""
+        """Set the linear forms over states (`Sum`).
+
+        They give steps run, memory in use by device, and number of times in each queue.
+        """
         self.rank: Sum = 0, [(one.begun, _DONE) for one in self.stages]
         self._memory_in_use: list[Sum] = [(0, []) for _ in self.devices]
         lengths: list[Sum] = [(0, [])] * len(self.waiting)
@@ -249,8 +249,7 @@ class Orders:
         return (0,) * (len(self._streams) + len(self.devices) + 1)
 
     def cuts(self, state: State) -> list[int]:
-        """Return the indices at which the groups of a label's times (`Times`) start in this state, and the total
-        length."""
+        """Return the indices at which the groups of a label's times (`Times`) start in this state, and its length."""
         return [*accumulate((sum_over(one, state) for one in self._lengths), initial=0)]
 
     def moves(self, state: State) -> Iterator[Move]:

@@ -7,11 +7,11 @@ from pipesched.problem.quantities import Ticks
 
 
 def run(orders: Orders, times: Times, move: Move, over: Ticks | None) -> Times | None:
-    """Return the times after a move; None if the first offload to end, at tick `over`, ends no later than the move
-    starts.
+    """Return the times after a move.
 
-    An offload's end is a move of its own, taken before others: for such a move the result is None unless its end is
-    `over`. `over` None: no offload is running.
+    None if the first offload to end, at tick `over`, ends no later than the move starts. An offload's end is a move of
+    its own, taken before others: for such a move the result is None unless its end is `over`. `over` None: no offload
+    is running.
     """
     mode, new = move.mode, [one[:] for one in times]
     if mode.waits and move.phase == COPIED:
@@ -94,6 +94,8 @@ def _step(
 
 
 def _others(orders: Orders, times: Times, device: int, open_: int) -> Ticks:
-    """Return the tick at which all weight passes of a device but `open_` pending ones have ended; 0 if any number may
-    be pending."""
+    """Return the tick at which all weight passes of a device but `open_` pending ones have ended.
+
+    0 if any number may be pending.
+    """
     return 0 if open_ == ANY else times[RUN][device] - open_ * orders.longest[device]

@@ -103,13 +103,12 @@ def place_of(n: int, run: Numbers, steps: Steps) -> int:
 
 @inner
 def run_move(label: Labels, n: int, g: int, run: Numbers, may: int, steps: Steps) -> int:
-    """Change a label in place by step `n`, or by the block of steps `n` and `g` (else -1); return the move's end in
-    ticks.
+    """Change a label in place by step `n`, or by the block of steps `n` and `g` (else -1).
 
-    The move starts when its device is free and what it needs has arrived, and no sooner than earlier moves started.
-    `run` has by step how often it ran before; `may` are the ticks of weight work that may be pending when the move
-    starts (-1: any). With `LONG_AGO` the move may have run before the owner's time begins: it ends at `steps.past`, and
-    devices keep their times.
+    Return the move's end in ticks. The move starts when its device is free and what it needs has arrived, and no sooner
+    than earlier moves started. `run` has by step how often it ran before; `may` are the ticks of weight work that may
+    be pending when the move starts (-1: any). With `LONG_AGO` the move may have run before the owner's time begins: it
+    ends at `steps.past`, and devices keep their times.
     """
     free, device, end = steps.columns, steps.device[n], np.int64(steps.past)
     if may != LONG_AGO:

@@ -80,8 +80,7 @@ def clear_excluded(
     steps: Steps,
     bounds: SmallerBounds,
 ) -> None:
-    """Set `stay` to False for labels without a continuation that ends before `threshold` ticks, by bounds of fewer
-    stages.
+    """Set `stay` to False for labels without a continuation before `threshold` ticks, by bounds of fewer stages.
 
     The labels of state n are `labels[order[at[n]:at[n + 1]]]`, and `stay` is by row of `labels`; `run` has by state and
     step how often the step has run. There is no continuation if no order of the fewer stages reaches the state and

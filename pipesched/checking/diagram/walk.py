@@ -74,10 +74,10 @@ class Steps(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """The steps along some stages, with the stage of each step and its end, in ticks, for a micro-batch that runs
-    alone.
+    """The steps along some stages.
 
-    `devices` are the devices of the stages. `longest` is the sum of the ticks of all steps of all micro-batches.
+    Each has its stage, and its end in ticks for a micro-batch that runs alone. `devices` are the devices of the stages.
+    `longest` is the sum of the ticks of all steps of all micro-batches.
     """
 
     steps: Steps
@@ -141,11 +141,11 @@ def walk_along(
 
 
 def _holders(stage: Numbers, device: Numbers, after: Numbers, memory: Numbers) -> Numbers:
-    """Return by step the gradient whose memory its weight work occupies: itself, or the one that frees the stage's
-    activation.
+    """Return by step the gradient whose memory its weight work occupies.
 
-    The arguments have an entry for each step: its stage, its device, the remaining ticks of a backward after its
-    gradient (`after`), and the memory that it takes (negative: frees).
+    It is the step itself, or the one that frees the stage's activation. The arguments have an entry for each step: its
+    stage, its device, the remaining ticks of a backward after its gradient (`after`), and the memory that it takes
+    (negative: frees).
     """
     found = np.arange(len(stage))
     for n in np.flatnonzero(after > 0):
@@ -199,8 +199,10 @@ def weights_of(steps: Steps) -> Numbers:
 
 
 def runs_of(keys: Numbers, done: int, steps: Steps) -> Numbers:
-    """Return an array by state and step of how often the step has run, from keys and the number `done` of all steps
-    run."""
+    """Return an array by state and step of how often the step has run.
+
+    It follows from the keys and the number `done` of all steps run.
+    """
     run, left, size = np.zeros((len(keys), len(steps.ticks)), np.int64), keys, steps.last[0] + 1
     if len(steps.crowds):
         run[:, :-1] = crowds_of(keys, steps.crowds, size - 1)[:, ::-1].cumsum(axis=1)[:, ::-1]

@@ -104,8 +104,7 @@ class _Resources:
         return self._first + Fraction(empty, self._room) + max(0, self._back - longest_weight)
 
     def needs(self, s: StageId, mode: PassKind | None, keeps: MemorySteps) -> list[Fraction]:
-        """Return the ticks of each resource that one activation of stage `s` needs, in a mode that keeps `keeps` on the
-        device.
+        """Return by resource the ticks that an activation of stage `s` needs, if its mode keeps `keeps` on the device.
 
         `mode` is None where it stays there; entries are compute, memory if it is limited (ticks of the whole memory),
         and the copying streams by name.

@@ -71,10 +71,10 @@ def memory_and_modes(problem: Problem, evidence: OnDevice, bound: Fraction | Tic
 
 
 def _weights(limited: OneDevice) -> tuple[dict[StageId, _Weights], MemoryTicks]:
-    """Return by stage of any device the memory in use during its passes, and the memory times ticks during all
-    transfers.
+    """Return by stage the memory in use during its passes, and the memory times ticks during all transfers.
 
-    Both count only the memory of the device `limited`; the second is the sum over all micro-batches.
+    The stages are those of any device. Both count only the memory of the device `limited`; the second is the sum over
+    all micro-batches.
     """
     problem, lags = limited.problem, 0
     found: dict[int, _Weights] = {}
@@ -101,10 +101,10 @@ def _require_short(numbers: ModeNumbers, weights: Mapping[StageId, _Weights]) ->
 
 
 def _most_splits(numbers: ModeNumbers, values: Table, until: Fraction) -> Table:
-    """Return by number of passes outside of blocks the most split backwards with a bound of at most `until` ticks, or
-    -1.
+    """Return the most split backwards with a bound of at most `until` ticks, by number of passes outside of blocks.
 
-    `values` has the bounds in ticks by number of passes outside of blocks (rows) and of split backwards (columns).
+    The number is -1 if there is none. `values` has the bounds in ticks by number of passes outside of blocks (rows) and
+    of split backwards (columns).
     """
     keeps = (values <= floor(until)) & numbers.possible
     most: Table = np.where(keeps, numbers.split[None, :], -1).max(axis=1)
@@ -112,8 +112,7 @@ def _most_splits(numbers: ModeNumbers, values: Table, until: Fraction) -> Table:
 
 
 def _delays(numbers: ModeNumbers, splits: Table, weights: Mapping[StageId, _Weights]) -> Table:
-    """Return by number of passes outside of blocks the least memory times ticks in use while the device runs its
-    passes.
+    """Return the least memory times ticks while the device runs its passes, by number of passes outside of blocks.
 
     The memory is that of the limited device; `weights` has, by stage, how much of it waits during each of the stage's
     passes. `splits` are the most split backwards for each number.
@@ -137,12 +136,12 @@ def _delays(numbers: ModeNumbers, splits: Table, weights: Mapping[StageId, _Weig
 
 
 def _given(numbers: ModeNumbers, until: Fraction, row: int, split: int) -> Fraction:
-    """Return the most memory times ticks that the device offers within `until` ticks: capacity times time, less its
-    ramps.
+    """Return the most memory times ticks that the device offers within `until` ticks.
 
-    In blocks a forward begins while its backward's activation is still in memory, so that at most one more activation
-    is in memory than forwards run outside of blocks (entry `row` of `alone`). Forwards fill the memory one by one, and
-    backwards empty it one by one. `split` is the number of split backwards.
+    That is capacity times time, less its ramps. In blocks a forward begins while its backward's activation is still in
+    memory, so that at most one more activation is in memory than forwards run outside of blocks (entry `row` of
+    `alone`). Forwards fill the memory one by one, and backwards empty it one by one. `split` is the number of split
+    backwards.
     """
     here, stages = numbers.here, numbers.stages
     start = here.first_start if here.problem.objective.from_zero else 0

@@ -236,8 +236,7 @@ class _ByDevice:
         return fits
 
     def _repeating(self, rows: _Rows, around: list[Array], room: Array) -> Fits:
-        """Return the mask of rows whose stages each have time for their round trips within the periods that memory
-        allows.
+        """Return the mask of rows whose stages have time for their round trips within the periods that memory allows.
 
         `around` has, for each stage of the device, the ticks from the end of its F to its B by row; `room` the memory
         by row.
@@ -251,10 +250,10 @@ class _ByDevice:
         return fits
 
     def _share(self, amounts: list[Array], ticks: list[Array], room: Array, time: Array) -> Fits:
-        """Return the mask of rows in which all micro-batches fit: on each stage each takes `amounts` of memory for
-        `ticks`.
+        """Return the mask of rows in which all micro-batches fit.
 
-        All of it must be within `room` times the ticks `time`.
+        On each stage each takes `amounts` of memory for `ticks`. All of it must be within `room` times the ticks
+        `time`.
         """
         if len(amounts) == 1:
             number = _number(amounts[0], room, self._m)
@@ -265,8 +264,7 @@ class _ByDevice:
 
 
 def _number(amount: Array, room: Array, most: int) -> Array:
-    """Return by row the number of activations of size `amount` that fit into `room` at once, at least 1 and at most
-    `most`.
+    """Return by row how many activations of size `amount` fit into `room` at once, at least 1 and at most `most`.
 
     That one fits is checked elsewhere; an activation of size 0 gives `most`.
     """
@@ -274,8 +272,7 @@ def _number(amount: Array, room: Array, most: int) -> Array:
 
 
 def _least(rows: _Rows, bordering: list[int]) -> tuple[dict[int, Array], Array, Array]:
-    """Return the cuts, work and path increase of rows, of which of each set with equal `bordering` cuts the best
-    remains.
+    """Return the cuts, work and path increase of the best row of each set with equal `bordering` cuts.
 
     `bordering` are the numbers of the cuts next to stages of later devices; the best row is that with the least path
     increase.

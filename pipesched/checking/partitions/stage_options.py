@@ -62,8 +62,7 @@ class Costs:
         return np.array([totals[cut] for cut in self.cuts], np.int64)
 
     def times(self, slowness: Fraction) -> tuple[tuple[Array, Ticks], ...]:
-        """Return the times of F, of the least B, of a whole backward and of the work of B, on a device of this
-        slowness.
+        """Return the times of F, the least B, a whole backward and the work of B, on a device of this slowness.
 
         A block of two passes may take less than both; the times allow for that. Each time is a pair: the ticks of all
         layers before every cut, and the ticks that every stage adds.
@@ -82,8 +81,7 @@ class Costs:
         )
 
     def options(self, slowness: Fraction, fastest: Fraction, most: Ticks) -> Options:
-        """Return every possible stage whose F and backward of a micro-batch take at most `most` ticks on a device of
-        this slowness.
+        """Return all possible stages whose F and backward take at most `most` ticks on a device of this slowness.
 
         `fastest` is the slowness of the fastest device, for the columns that compare with it.
         """

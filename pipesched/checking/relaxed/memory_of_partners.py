@@ -46,8 +46,7 @@ def with_memory_of_partners(poorer: Problem, problem: Problem, relaxation: Memor
 
 
 def _group(problem: Problem, device: DeviceId) -> set[DeviceId]:
-    """Return the devices that store activations in a device's memory or take them from it, directly or not, with
-    itself."""
+    """Return a device and those that store activations in its memory or take them from it, directly or not."""
     moves = [
         (problem.placement.stage_device[s], stage.offload.to)
         for s, stage in enumerate(problem.stages)
@@ -61,8 +60,7 @@ def _group(problem: Problem, device: DeviceId) -> set[DeviceId]:
 
 
 def _kept_since_last_own_stage(problem: Problem, stage: StageId, group: set[DeviceId]) -> MemorySteps:
-    """Return the memory that a micro-batch keeps in the group for a stage, and for those before up to the last on its
-    device."""
+    """Return the memory that a micro-batch keeps in the group for a stage and those since the last on its device."""
     where, before = problem.placement.stage_device, problem.placement.previous
     total, at = _kept(problem.stages[stage]), before[stage]
     while at is not None and where[at] != where[stage]:

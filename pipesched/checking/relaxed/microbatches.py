@@ -1,5 +1,7 @@
-"""Unequal micro-batches as chains of stages of their own: an equivalent problem with equal micro-batches on each
-chain."""
+"""Unequal micro-batches as chains of stages of their own.
+
+The problem is equivalent, and has equal micro-batches on each chain.
+"""
 
 from __future__ import annotations
 

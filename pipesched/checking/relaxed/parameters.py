@@ -21,12 +21,11 @@ from pipesched.problem.quantities import DeviceId, StageId, Ticks
 
 
 def without_parameters(problem: Problem) -> Problem:
-    """Return the problem of the passes of micro-batches alone, with their objective; itself if no pass is for
-    parameters.
+    """Return the problem of the passes of micro-batches alone, with their objective.
 
-    While a pass that takes memory runs, the parameters of its stage are on the device, so the memory is reduced by the
-    smallest parameters of a stage. It is not reduced where copies of activations may take memory while no parameters
-    are there.
+    Itself if no pass is for parameters. While a pass that takes memory runs, the parameters of its stage are on the
+    device, so the memory is reduced by the smallest parameters of a stage. It is not reduced where copies of
+    activations may take memory while no parameters are there.
     """
     if not any(stage.gather or stage.once for stage in problem.stages):
         return problem
@@ -139,8 +138,10 @@ def _after_barrier(problem: Problem, device: DeviceId, kinds: Collection[PassKin
 
 
 def ahead_of_forwards(problem: Problem) -> Ticks:
-    """Return the least ticks of gathering before the first forward: the least over the first stages of chains; 0
-    without any."""
+    """Return the least ticks of gathering before the first forward: the least over the first stages of chains.
+
+    0 without any.
+    """
     least = None
     for chain, walked in zip(problem.placement.chains, problem.walking, strict=True):
         owner = problem.stages[problem.parameters.holder(chain[0])]

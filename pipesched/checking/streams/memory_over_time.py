@@ -70,8 +70,7 @@ def _parts_of_activation(paths: TaskPaths, stage: StageId) -> Iterator[tuple[Mem
 
 
 def _since(paths: TaskPaths, begin: Node) -> dict[Node, Ticks]:
-    """Return the least ticks from the start of a task to its end, and to the end of each task that always follows
-    it."""
+    """Return the least ticks from the start of a task to its end, and to the end of each that always follows it."""
     found = {begin: paths.ticks[begin]}
     for node, needs in paths.needs.items():
         paths_to_start = [found[one] + lag for one, lag in needs if one in found]

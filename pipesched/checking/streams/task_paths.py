@@ -11,8 +11,10 @@ from pipesched.problem.quantities import StageId, TaskPart, Ticks
 
 
 class Node(NamedTuple):
-    """A task of one micro-batch, by kind of pass, stage and index in the pass; a task that sends the pass's tensor is
-    the last."""
+    """A task of one micro-batch, by kind of pass, stage and index in the pass.
+
+    A task that sends the pass's tensor is the last.
+    """
 
     kind: PassKind
     stage: StageId
@@ -53,10 +55,10 @@ class TaskPaths:
                 self._add(Node(W, stage, number), task.ticks, task.stream, [Needed(of, 0)])
 
     def _pass(self, kind: PassKind, stage: StageId, needs: list[Needed], to: Sequence[StageId]) -> Node:
-        """Add the tasks of a pass, one after the other, the first after `needs`; returns the task that the tensor's
-        receiver needs.
+        """Add the tasks of a pass, one after the other, the first after `needs`.
 
-        A task that sends the tensor to stage `to` is added if transfers occupy a stream.
+        Returns the task that the tensor's receiver needs. A task that sends the tensor to stage `to` is added if
+        transfers occupy a stream.
         """
         tasks = [(task.ticks, task.stream) for task in self.problem.stages[stage].tasks_of(kind)]
         lag = self.problem.lag(stage, to[0]) if to else 0
@@ -76,6 +78,8 @@ class TaskPaths:
         return Node(kind, stage, len(self.problem.stages[stage].tasks_of(kind)) - 1)
 
     def _lag(self, stage: StageId, to: Sequence[StageId]) -> Ticks:
-        """Return the ticks from the end of a pass until its tensor arrives at stage `to`, if any; 0 where a task sends
-        it."""
+        """Return the ticks from the end of a pass until its tensor arrives at stage `to`, if any.
+
+        0 where a task sends it.
+        """
         return self.problem.lag(stage, to[0]) if to and self.problem.resources.transfer_stream is None else 0

@@ -60,8 +60,7 @@ class TasksBetween:
         return [node for node, where in self.paths.where.items() if where == (device, stream)]
 
     def inside(self, node: Node) -> int:
-        """Return for how many micro-batches a task begins no sooner than the head and leaves at least the tail after
-        its end.
+        """Return for how many micro-batches a task begins no sooner than the head and leaves the tail or more after it.
 
         0 if no path leads to the task or from it.
         """
@@ -169,12 +168,11 @@ def limited_room(problem: Problem, device: DeviceId) -> MemorySteps:
 
 
 def with_split_backwards(problem: Problem) -> Problem:
-    """Return the relaxation in which all backwards that may be split run as B and W; no schedule of the problem is
-    better.
+    """Return the relaxation in which all backwards that may be split run as B and W.
 
-    Where each pass is a single task, B takes the lesser time of B and BW, and W so much that both take the lesser of
-    their sum and BW. Passes of several tasks keep them; `NotCoveredError` if BW may be better than B and W. Memory that
-    B takes in addition is left out.
+    No schedule of the problem is better. Where each pass is a single task, B takes the lesser time of B and BW, and W
+    so much that both take the lesser of their sum and BW. Passes of several tasks keep them; `NotCoveredError` if BW
+    may be better than B and W. Memory that B takes in addition is left out.
     """
     return replace(problem, stages=tuple(map(_with_split_backward, problem.stages)))
 
@@ -207,8 +205,7 @@ def _with_split_backward(stage: Stage) -> Stage:
 
 
 def interleaves(fused: Sequence[TaskSpec], backward: Sequence[TaskSpec], weight: Sequence[TaskSpec]) -> bool:
-    """Return True if BW has exactly the tasks of B, in order, and those of W among them, each after its
-    predecessors."""
+    """Return True if BW has exactly the tasks of B, in order, and among them those of W after their predecessors."""
     pending, done = [(task[:3], task.after) for task in weight], 0
     for task in fused:
         if done < len(backward) and backward[done][:3] == task[:3]:

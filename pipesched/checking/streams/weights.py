@@ -59,8 +59,7 @@ def stream_weights(problem: Problem, evidence: StreamWeights) -> Fraction:
 
 
 def _number_within(between: TasksBetween, stage: StageId, weights: Sequence[Node], count: int) -> int:
-    """Return the number of a stage's weight passes that begin at `between.head` or later, and whose backwards end by
-    its tail.
+    """Return how many weight passes of a stage begin at `between.head` or later, with backwards that end by its tail.
 
     The stage has `count` micro-batches; `weights` are the tasks of its W.
     """

@@ -61,10 +61,9 @@ def _times(form: ProblemForm) -> Iterator[Column]:
 
 
 def _stages(form: ProblemForm, columns: Columns, count: int) -> dict[str, list[Any]]:
-    """Return the field `once` of each of `count` stages, with the norm as a task of the stage's own; empty without a
-    norm.
+    """Return the field `once` of each of `count` stages, with the norm as a task of the stage's own.
 
-    `_lower` makes one task of all of them, since the problems of one file are joined before.
+    Empty without a norm. `_lower` makes one task of all of them, since the problems of one file are joined before.
     """
     section = _section(form)
     if section is None:

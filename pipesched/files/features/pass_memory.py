@@ -45,10 +45,9 @@ class UntilEndKeys(Section):
 
 
 class _Amounts:
-    """Conversion and checks of one section of amounts by kind of pass: `workspace` or `until_end`; `feature` makes the
-    feature.
+    """Conversion and checks of one section of amounts by kind of pass: `workspace` or `until_end`.
 
-    The key in the file's section `memory` is also the name of the field of `Stage`.
+    `feature` makes the feature. The key in the file's section `memory` is also the name of the field of `Stage`.
     """
 
     def __init__(self, key: str) -> None:

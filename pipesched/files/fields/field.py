@@ -47,8 +47,7 @@ Entry = TypeVar("Entry")
 
 
 class WrongEntry(NamedTuple):
-    """One entry of a value that is not allowed: its place in the value (such as `[2]`), the entry, and what is
-    allowed."""
+    """An entry of a value that is not allowed: its place in the value (as `[2]`), the entry, and what is allowed."""
 
     place: str
     found: object

@@ -6,11 +6,11 @@ from enum import Enum
 
 
 class QuantityKind(Enum):
-    """The kind of quantity of a key, which decides the units that its values may have; the value is the text for
-    messages.
+    """The kind of quantity of a key, which decides the units that its values may have.
 
-    `TIME`, `MEMORY` and `SHARE` have units of that kind only. `PART` is an amount of memory, and may be given as a
-    share of the activation; `SHARE_OF_MEMORY` is a share of the activation, and may be given as an amount of memory.
+    The value is the text for messages. `TIME`, `MEMORY` and `SHARE` have units of that kind only. `PART` is an amount
+    of memory, and may be given as a share of the activation; `SHARE_OF_MEMORY` is a share of the activation, and may be
+    given as an amount of memory.
     """
 
     TIME = "a time such as 300 us"

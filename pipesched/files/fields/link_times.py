@@ -9,8 +9,10 @@ Matrix = list[list[Fraction]]
 
 
 class NodeLinks(NamedTuple):
-    """Transfer times within a node (`intra_node`) and between two (`inter_node`), in the file's unit, and each device's
-    node."""
+    """Transfer times within a node (`intra_node`) and between two (`inter_node`), and each device's node.
+
+    Times are in the file's unit.
+    """
 
     intra_node: Fraction
     inter_node: Fraction
@@ -22,10 +24,9 @@ Latency = Fraction | list[Fraction] | Matrix | NodeLinks
 
 
 class Occupying(NamedTuple):
-    """Transfers that occupy the stream `on` of the sending device while they last, with `both` of the receiving one,
-    too.
+    """Transfers that occupy the stream `on` of the sending device while they last.
 
-    `time` is the transfer time, as the file gives it.
+    With `both`, they occupy that of the receiving one, too. `time` is the transfer time, as the file gives it.
     """
 
     time: Latency

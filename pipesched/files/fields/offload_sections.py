@@ -44,8 +44,10 @@ class HostLimit(NamedTuple):
 
 
 def _groups(value: object) -> Groups | None:
-    """Return a list of devices, or a list of such lists, as groups; None if one is empty, or a device appears twice or
-    is none."""
+    """Return a list of devices, or a list of such lists, as groups.
+
+    None if one is empty, or a device appears twice or is none.
+    """
     rows = as_list(value)
     if rows and all(as_list(row) is None for row in rows):
         rows = [rows]

@@ -33,10 +33,10 @@ class Layers(NamedTuple):
 
 
 def layers_of(values: Mapping[str, Any], source: str) -> Layers | None:
-    """Return what the arguments' hybrid layer pattern says; None without one. `BadInput` for a pattern that is wrong or
-    not supported.
+    """Return what the arguments' hybrid layer pattern says.
 
-    `values` are the arguments by name, `source` names them in messages.
+    None without one. `BadInput` for a pattern that is wrong or not supported. `values` are the arguments by name,
+    `source` names them in messages.
     """
     for name in _PATTERNS:
         if values.get(name):

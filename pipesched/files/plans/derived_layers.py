@@ -154,8 +154,10 @@ def _attention(section: AttentionSection, hidden: int) -> Attention | LatentAtte
 
 
 def _window(section: AttentionSection, layers: int, sequence: int) -> Window | None:
-    """Return the window or chunk of attention; None where it is no shorter than the sequence, or all layers are
-    full."""
+    """Return the window or chunk of attention.
+
+    None where it is no shorter than the sequence, or all layers are full.
+    """
     tokens, full = section.window or section.chunk, section.full_layers
     if tokens is None or tokens >= sequence:
         return None

@@ -22,10 +22,10 @@ _LOGIT = 4  # bytes: logits and router probabilities are kept in 32 bits
 
 @dataclass(frozen=True)
 class Activation:
-    """Bytes of an activation on one device: `total`, and of it attention scores (`scores`) and the input
-    (`layer_input`).
+    """Bytes of an activation on one device.
 
-    `modules` are the bytes saved if the module of that name is recomputed (Megatron's `--recompute-modules`).
+    `total`, and of it attention scores (`scores`) and the input (`layer_input`). `modules` are the bytes saved if the
+    module of that name is recomputed (Megatron's `--recompute-modules`).
     """
 
     total: Fraction
@@ -92,8 +92,10 @@ def layer_activation(
 
 
 def head_activation(shape: Shape, training: Training, parallel: Parallel) -> Activation:
-    """Return the activation of the head: normalization, projection and 32-bit logits: 4·s·b·h·(1 + v/h), section
-    4.3."""
+    """Return the activation of the head: normalization, projection and 32-bit logits.
+
+    It is 4·s·b·h·(1 + v/h), section 4.3.
+    """
     hidden = hidden_bytes(shape, training, parallel)
     size = training.precision.number if training.loss is Loss.FUSED else _LOGIT
     return Activation(2 * hidden + logits(shape, training, parallel) * size, Fraction(0), hidden, {})
@@ -116,8 +118,10 @@ def loss_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction
 
 
 def mtp_activation(shape: Shape, training: Training, parallel: Parallel) -> Activation:
-    """Return the activation of a multi-token prediction layer: a layer, two normalized states and their projection, a
-    head."""
+    """Return the activation of a multi-token prediction layer.
+
+    It consists of a layer, two normalized states and their projection, and a head.
+    """
     layer = layer_activation(shape, training, parallel, predicting(shape), "mtp")
     head = head_activation(shape, training, parallel)
     total = layer.total + head.total + 4 * hidden_bytes(shape, training, parallel)
@@ -156,10 +160,10 @@ def _assembled(attention: LatentAttention) -> int:
 
 
 def _block_input(shape: Shape, training: Training, kind: LayerKind, name: str) -> Fraction:
-    """Return the bytes kept of a number of the input of a layer's block: each format in which its products read it is
-    a copy.
+    """Return the bytes kept of a number of the input of a layer's block.
 
-    The input of chosen experts is counted with what these keep.
+    Each format in which its products read the number is a copy. The input of chosen experts is counted with what these
+    keep.
     """
     if not kind.block:
         return Fraction(0)

@@ -72,8 +72,7 @@ _EXCHANGES = 2
 
 @dataclass(frozen=True)
 class Derived:
-    """Derived layers (ms and GiB), a device's memory (`capacity`), the transfer time between stages, and the
-    assumptions.
+    """Derived layers (ms and GiB), a device's memory (`capacity`), transfer time between stages, and assumptions.
 
     `capacity` is less than the device has by what is reserved, and by the working space of layers. `reduction` and
     `optimizer` are times once a step by name of layer: exchanges of gradients and weights that no pass hides, and the
@@ -308,10 +307,10 @@ class _Rates:
         return float(tensor_bytes(self.shape, self.training, self.parallel, layer)) / self.hardware.tensor
 
     def _modes(self, kind: _Kind, forward: float) -> list[RecomputeMode]:
-        """Return the recomputation modes of a layer: the whole layer, stored attention scores, and modules that are
-        asked for.
+        """Return the recomputation modes of a layer.
 
-        `forward` is the duration of the layer's forward in seconds.
+        They are the whole layer, stored attention scores, and modules that are asked for. `forward` is the duration of
+        the layer's forward in seconds.
         """
         activation, found = kind.activation, []
         for name in ("full", "selective") if self.training.modes is None else self.training.modes:
@@ -356,8 +355,7 @@ class _Rates:
         return Exchanged(*(a + b for a, b in zip(own, more, strict=True)))
 
     def exposed(self, layer: LayerType, parameters: Parameters, adapters: Parameters) -> Fraction:
-        """Return the time, once a step and layer, of exchanges that its last backward and its first forward do not
-        hide.
+        """Return the time, once a step and layer, of exchanges that its last backward and first forward do not hide.
 
         The last backward can hide gradients, a forward of the next step weights.
         """

@@ -35,12 +35,12 @@ def tensor_bytes(shape: Shape, training: Training, parallel: Parallel, kind: Lay
 
 
 def context_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
-    """Return the bytes that a device sends for context parallelism in a layer's forward; the backward sends twice as
-    many.
+    """Return the bytes that a device sends for context parallelism in a layer's forward.
 
-    Keys and values of its part of the sequence go round the ring of the others (Ring Attention, arXiv 2310.01889;
-    Megatron's `cp_comm_type: p2p`); the backward sends them once more, with their gradients. Latent attention sends
-    every head's; with fewer heads of keys than tensor parallel devices each device sends one.
+    The backward sends twice as many. Keys and values of its part of the sequence go round the ring of the others (Ring
+    Attention, arXiv 2310.01889; Megatron's `cp_comm_type: p2p`); the backward sends them once more, with their
+    gradients. Latent attention sends every head's; with fewer heads of keys than tensor parallel devices each device
+    sends one.
     """
     heads, key, value = head_sizes(shape)
     if isinstance(shape.attention, Attention):

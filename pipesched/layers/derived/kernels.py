@@ -44,13 +44,13 @@ TILES = (TileParams(128, 256, 1.0), TileParams(128, 128, 0.9), TileParams(64, 12
 
 
 def product_seconds(product: Product, hardware: Hardware, written: float) -> float:
-    """Return the seconds of one product, or group of products: operations at the rate of full waves, then writing
-    results.
+    """Return the seconds of one product, or group of products.
 
-    A wave is one tile on each multiprocessor; the last wave, and the last tile of a row or column, take as long as full
-    ones (NVIDIA, *Matrix Multiplication Background*). A tile's results, `written` bytes a number, are written when its
-    sums are complete, not hidden by its operations; where reading the operands takes longer than multiplying, that time
-    counts. 0 without operations.
+    They are those of the operations at the rate of full waves, then of writing results. A wave is one tile on each
+    multiprocessor; the last wave, and the last tile of a row or column, take as long as full ones (NVIDIA, *Matrix
+    Multiplication Background*). A tile's results, `written` bytes a number, are written when its sums are complete, not
+    hidden by its operations; where reading the operands takes longer than multiplying, that time counts. 0 without
+    operations.
     """
     rate, operations = hardware.product_rate(product.format), float(product.operations)
     if not operations:
@@ -77,10 +77,10 @@ def _full(rows: float, columns: float, groups: int, tile: TileParams, multiproce
 def products_seconds(
     products: Sequence[Product], training: Training, parallel: Parallel, hardware: Hardware
 ) -> tuple[float, float, float]:
-    """Return the seconds of a layer's products in the forward, in B (transposed weights), and in W (tokens as inner
-    size).
+    """Return the seconds of a layer's products in the forward, in B and in W.
 
-    W adds to the gradients of earlier micro-batches: it reads and writes them, unless each micro-batch reduces its own.
+    In B the weights are transposed, and in W tokens are the inner size. W adds to the gradients of earlier
+    micro-batches: it reads and writes them, unless each micro-batch reduces its own.
     """
     number, gradient, _ = training.precision[:3]
     added = 2 * gradient + (0 if training.fused_accumulation else 2 * number)
@@ -183,10 +183,9 @@ def _attention_moved(shape: Shape, training: Training, own: float) -> float:
 
 
 def _block_casts(shape: Shape, training: Training, parallel: Parallel, kind: LayerKind) -> float:
-    """Return the bytes moved to convert what the products of a feed-forward block read to a narrower format; 0 for
-    none.
+    """Return the bytes moved to convert what the products of a feed-forward block read to a narrower format.
 
-    Fused kernels of experts convert their second products' operands; shared experts' are not counted.
+    0 for none. Fused kernels of experts convert their second products' operands; shared experts' are not counted.
     """
     own = float(tokens_of(training, parallel))
     if not kind.moe or shape.experts is None:
@@ -201,8 +200,7 @@ def _block_casts(shape: Shape, training: Training, parallel: Parallel, kind: Lay
 
 
 def converted_bytes(shape: Shape, training: Training, parallel: Parallel, kind: LayerKind) -> float:
-    """Return the bytes that a layer moves, in each direction, to keep the activation function's input in another
-    format.
+    """Return the bytes that a layer moves, each direction, to keep the activation function's input in another format.
 
     A forward reads the input and writes it in that format; a backward reads this and writes it in its first format
     (`fused_bias_swiglu.py` of Megatron-Core). If the products of experts have the activation function in their kernels,
@@ -320,13 +318,13 @@ def scan_seconds(shape: Shape, training: Training, parallel: Parallel, hardware:
 def ring_seconds(
     shape: Shape, training: Training, parallel: Parallel, hardware: Hardware, attention: float, back: bool
 ) -> float:
-    """Return the seconds that context parallelism adds to a layer's `attention` in the forward, or with `back` the
-    backward.
+    """Return the seconds that context parallelism adds to a layer's `attention`.
 
-    A device attends in as many steps as the ring has devices, and meanwhile exchanges the next keys and values
-    (Megatron's `cp_comm_type: p2p`): in a step its early or late half of queries meets all keys, or all queries half of
-    them. Tiles of queries run in waves. Each step's result in 16 bits is added to a sum in 32 bits, and so are
-    gradients of queries, keys and values in the backward (Transformer Engine's `context_parallel.py`).
+    They are those in the forward, or with `back` in the backward. A device attends in as many steps as the ring has
+    devices, and meanwhile exchanges the next keys and values (Megatron's `cp_comm_type: p2p`): in a step its early or
+    late half of queries meets all keys, or all queries half of them. Tiles of queries run in waves. Each step's result
+    in 16 bits is added to a sum in 32 bits, and so are gradients of queries, keys and values in the backward
+    (Transformer Engine's `context_parallel.py`).
     """
     steps, added = parallel.context, 0.0
     if steps == 1:

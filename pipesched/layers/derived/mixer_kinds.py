@@ -159,8 +159,10 @@ def _gated_delta(of: MixerSizes) -> Mixer:
 
 
 def _kimi_delta(of: MixerSizes) -> Mixer:
-    """Kimi's delta attention (arXiv 2510.26692): a decay for each number of a key, and low-rank products for decays and
-    gates."""
+    """Kimi's delta attention (arXiv 2510.26692).
+
+    It has a decay for each number of a key, and low-rank products for decays and gates.
+    """
     d, k, heads, chunk = of.values, of.keys, of.heads, of.chunk
     convolved, scores = 2 * k + d, heads * chunk
     return Mixer(

@@ -22,10 +22,10 @@ _WHOLE = Parallel()
 
 
 class _Part(NamedTuple):
-    """So many layers of a type, by its name: matrix products of one, and operations of the forward of its attention and
-    scan.
+    """A number of layers of a type, by its name.
 
-    `adapted`: it may have adapters.
+    Matrix products are those of one layer, and operations those of the forward of its attention and scan. `adapted`: it
+    may have adapters.
     """
 
     name: str

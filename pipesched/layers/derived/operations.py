@@ -150,8 +150,10 @@ def predicting(shape: Shape) -> LayerKind:
 
 
 def mtp_products(shape: Shape, training: Training, parallel: Parallel) -> list[Product]:
-    """Return the products of a multi-token prediction layer: a layer, the projection of two hidden states to one, a
-    head."""
+    """Return the products of a multi-token prediction layer.
+
+    They are those of a layer, of the projection of two hidden states to one, and of a head.
+    """
     h = Fraction(shape.hidden)
     return [
         *layer_products(shape, training, parallel, predicting(shape)),

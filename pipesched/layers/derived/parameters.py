@@ -145,15 +145,16 @@ def mtp_matrices(shape: Shape) -> list[Matrix]:
 
 
 def mtp_parameters(shape: Shape) -> Parameters:
-    """Return the parameters of a multi-token prediction layer: a layer, a projection of two states to one, three
-    norms."""
+    """Return the parameters of a multi-token prediction layer.
+
+    They are those of a layer, of a projection of two states to one, and of three norms.
+    """
     layer = layer_parameters(shape, predicting(shape))
     return layer._replace(shared=layer.shared + 2 * shape.hidden**2, norms=layer.norms + 3 * shape.hidden)
 
 
 def total_parameters(shape: Shape) -> int:
-    """Return the number of all parameters of the model except multi-token prediction, as models' sizes are
-    published."""
+    """Return the number of a model's parameters without multi-token prediction, as models' sizes are published."""
     vocabulary = vocabulary_parameters(shape) * (1 if shape.tied else 2)
     layers = sum(number * layer_parameters(shape, kind).total for kind, number in shape.runs)
     return vocabulary + shape.hidden + layers
@@ -241,8 +242,10 @@ def exchanged_bytes(
 
 
 def stepped_bytes(parameters: Parameters, parallel: Parallel, precision: Precision) -> Fraction:
-    """Return the bytes moved by the optimizer step on a device: gradient read, state read and written, weight
-    written."""
+    """Return the bytes moved by the optimizer step on a device.
+
+    The gradient is read, the state read and written, the weight written.
+    """
     gradient, optimizer, total = precision.gradient, precision.optimizer, Fraction(0)
     for own in _on_a_device(parameters, parallel, precision):
         moved = own.number * (gradient + 2 * optimizer) + own.weights

@@ -1,5 +1,7 @@
-"""Rounding of derived numbers: the formulas are no more precise than four digits, and a search counts in these
-steps."""
+"""Rounding of derived numbers.
+
+The formulas are no more precise than four digits, and a search counts in these steps.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,10 @@ class Steps:
         self.memory = Fraction(2) ** (floor(log2(most)) - 9)
 
     def layer(self, layer: LayerType) -> LayerType:
-        """Return the layer with times rounded to the nearest step, memory up and memory freed down, so that what fits
-        fits."""
+        """Return the layer with times rounded to the nearest step, memory up and memory freed down.
+
+        So a rounded plan that fits in memory also fits exactly.
+        """
         activation = self.up(layer.activation)
         return replace(
             layer,

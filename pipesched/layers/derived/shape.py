@@ -305,10 +305,9 @@ def kind_name(name: str) -> str:
 
 
 class Sharding(StrEnum):
-    """Tensors that data parallel devices shard, each value including the ones before it (ZeRO 0 to 3, arXiv
-    1910.02054).
+    """Tensors that data parallel devices shard (ZeRO 0 to 3, arXiv 1910.02054).
 
-    `NONE`, the states of the `OPTIMIZER`, the `GRADIENTS`, the `PARAMETERS`.
+    Each value includes the ones before it. `NONE`, the states of the `OPTIMIZER`, the `GRADIENTS`, the `PARAMETERS`.
     """
 
     NONE = "none"

@@ -27,8 +27,7 @@ _Key = tuple[ChainId, Fraction]
 
 @dataclass(frozen=True)
 class MicrobatchChains:
-    """A problem with unequal micro-batches, `of`, and the equivalent `problem` in which each factor has a chain of
-    stages.
+    """A problem with unequal micro-batches, `of`, and the equivalent `problem` with a chain of stages for each factor.
 
     Stage s of `problem` stands for stage `stages[s]` of the problem `of`, and micro-batch j of `problem` for
     micro-batch `microbatches[j]` of it.
@@ -45,14 +44,12 @@ class MicrobatchChains:
         object.__setattr__(self, "_stage", {(own, j): stage for stage, (own, walking) in walked for j in walking})
 
     def into(self, p: Pass) -> Pass:
-        """Convert pass `p` of the problem with unequal micro-batches to the pass of the problem with chains that stands
-        for it."""
+        """Convert pass `p` of the problem with unequal micro-batches to the pass for it in the problem with chains."""
         place = self._place[p.microbatch]  # type: ignore[attr-defined]
         return Pass(p.kind, self._stage[p.stage, place], place)  # type: ignore[attr-defined]
 
     def back(self, p: Pass) -> Pass:
-        """Convert pass `p` of the problem with chains to the pass of the problem with unequal micro-batches for which
-        it stands."""
+        """Convert pass `p` of the problem with chains to the pass for it in the problem with unequal micro-batches."""
         return Pass(p.kind, self.stages[p.stage], self.microbatches[p.microbatch])
 
 

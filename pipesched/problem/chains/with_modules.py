@@ -22,12 +22,11 @@ from pipesched.problem.stage import Stage
 
 
 def with_modules(trunk: Problem, modules: Sequence[tuple[Module, Problem]]) -> Problem:
-    """Return the problem of a trunk joined with all its modules, each given with the problem of the module's own
-    stages.
+    """Return the problem of a trunk joined with all its modules.
 
-    If a module that is not `shared` has several copies, they take its passes in turn, and micro-batches keep their
-    order on every stage of the returned problem. `ValueError` for a trunk of several chains, such as one that has
-    modules already; without modules the trunk is returned.
+    Each module is given with the problem of its own stages. If a module that is not `shared` has several copies, they
+    take its passes in turn, and micro-batches keep their order on every stage of the returned problem. `ValueError` for
+    a trunk of several chains, such as one that has modules already; without modules the trunk is returned.
     """
     if not modules:
         return trunk

@@ -55,16 +55,20 @@ class DeviceResources:
     hosts: tuple[HostPool, ...] = ()
 
     def on_device(self, device: DeviceId, stream: str) -> Resource:
-        """Return a stream of a device as a resource. A stream shared by several devices is the resource of the first of
-        them."""
+        """Return a stream of a device as a resource.
+
+        A stream shared by several devices is the resource of the first of them.
+        """
         for shared, devices in self.shared_streams:
             if shared == stream and device in devices:
                 return Resource(devices[0], stream)
         return Resource(device, stream)
 
     def occupied(self, device: DeviceId, task: TaskSpec) -> tuple[Resource, ...]:
-        """Return the resources that a task occupies while it runs, for a stage on this device; the task's stream is the
-        first."""
+        """Return the resources that a task occupies while it runs, for a stage on this device.
+
+        The task's stream is the first.
+        """
         where = (Resource(device, task.stream), *task.also)
         return tuple(dict.fromkeys(self.on_device(*one) for one in where))
 
@@ -73,13 +77,17 @@ class DeviceResources:
         return lag > 0 and self.transfer_stream is not None
 
     def sending(self, lag: Ticks) -> tuple[TaskSpec, ...]:
-        """Return the task that sends a tensor for `lag` ticks, as a tuple; empty if transfers occupy no stream, or take
-        no time."""
+        """Return the task that sends a tensor for `lag` ticks, as a tuple.
+
+        Empty if transfers occupy no stream, or take no time.
+        """
         return (TaskSpec(str(self.transfer_stream), lag, SENDING),) if self.sends(lag) else ()
 
     def host_memory(self, devices: Iterable[DeviceId]) -> tuple[Reservoir, ...]:
-        """Return the host memories that the passes of these devices use: first the shared ones, then one for each
-        device alone."""
+        """Return the host memories that the passes of these devices use.
+
+        First come the shared ones, then one for each device alone.
+        """
         using = set(devices)
         alone = sorted(using.difference(*(host.devices for host in self.hosts)))
         shared = (Reservoir(*host) for host in self.hosts if using.intersection(host.devices))

@@ -17,10 +17,9 @@ _GATHERING, _COMPUTING = "gather", "compute"
 
 
 def gathering_each_pass(stage: Stage, stream: str, ticks: Ticks, memory: MemorySteps) -> Stage:
-    """Return the stage with a gathering task of `ticks` on `stream` before each F, B and BW, using `memory` as
-    workspace.
+    """Return the stage with a gathering task on `stream` before each F, B and BW.
 
-    Backwards of a stage that only runs forwards get none.
+    The task takes `ticks` and uses `memory` as workspace. Backwards of a stage that only runs forwards get none.
     """
     kinds = (F,) if stage.forward_only else tuple(kind for kind in (F, B, BW) if kind in stage.kinds)
     names = {task.name for _, own in stage.tasks for task in own}
@@ -41,8 +40,10 @@ def gathering_each_pass(stage: Stage, stream: str, ticks: Ticks, memory: MemoryS
 
 
 def computing_alone(stage: Stage) -> Stage:
-    """Return the stage without its gathering tasks, whose memory stays as workspace; the stage itself if it has
-    none."""
+    """Return the stage without its gathering tasks, whose memory stays as workspace.
+
+    The stage itself if it has none.
+    """
     if gathering_of(stage) is None:
         return stage
     tasks = {kind: own[1:] if own[0].gathers else own for kind, own in stage.tasks}

@@ -31,13 +31,17 @@ class StageParameters:
             object.__setattr__(self, "holders", ())
 
     def holder(self, stage: StageId) -> StageId:
-        """Return the stage that gathers a stage's parameters and reduces their gradients; the stage itself where none
-        are shared."""
+        """Return the stage that gathers a stage's parameters and reduces their gradients.
+
+        The stage itself where none are shared.
+        """
         return self.holders[stage] if self.holders else stage
 
     def users(self, stage: StageId, stages: int) -> list[StageId]:
-        """Return the stages that compute with the parameters that stage `stage` holds; `stages` is the number of all
-        stages."""
+        """Return the stages that compute with the parameters that stage `stage` holds.
+
+        `stages` is the number of all stages.
+        """
         return [one for one in range(stages) if self.holder(one) == stage]
 
     def needs(self, kind: PassKind, stage: StageId, stages: Sequence[Stage], walks: Sequence[range]) -> Iterator[Need]:
@@ -75,8 +79,7 @@ class StageParameters:
                     yield Need(((W, one), (BW, one)), 0, share=Share(walks[one], (at,)), bucket=(at, parts))
 
     def trained(self, stages: Sequence[Stage]) -> list[StageId]:
-        """Return the stages that hold parameters (`holder`) of which some backward computes gradients, in ascending
-        order."""
+        """Return, ascending, the stages that hold parameters (`holder`) of which some backward computes gradients."""
         return sorted({self.holder(s) for s, stage in enumerate(stages) if not stage.forward_only})
 
     def line(self, stage: StageId, stages: Sequence[Stage]) -> list[tuple[StageId, Once]]:
@@ -96,11 +99,10 @@ OWN_PARAMETERS = StageParameters()
 
 
 def numbers(stage: Stage, kind: PassKind, walked: Sequence[MicrobatchId]) -> range:
-    """Return the numbers of a stage's passes of one kind for its parameters; they count from 0, and replace
-    micro-batches.
+    """Return the numbers of a stage's passes of one kind for its parameters.
 
-    `walked` are the micro-batches of the stage: a reduction may run once for each of them. The stage must have passes
-    of this kind.
+    They count from 0, and replace micro-batches. `walked` are the micro-batches of the stage: a reduction may run once
+    for each of them. The stage must have passes of this kind.
     """
     if stage.gather is not None and kind in (UNSHARD, RESHARD):
         return range(stage.gather.most)

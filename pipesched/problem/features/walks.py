@@ -34,8 +34,10 @@ class Walks:
 
     @cached_property
     def parts(self) -> int:
-        """Return the common denominator of the factors; the times and activations of all stages must be its
-        multiples."""
+        """Return the common denominator of the factors.
+
+        The times and activations of all stages must be its multiples.
+        """
         return lcm(*(factor.denominator for factor in self.scale))
 
     def scaled(self, number: Ticks | MemorySteps, microbatch: MicrobatchId) -> Ticks | MemorySteps:

@@ -83,11 +83,10 @@ class Dependencies:
         return self._travel(sender, receiver, self.placement.next[sender] != receiver)
 
     def _travel(self, sender: StageId, receiver: StageId, gradient: bool) -> Ticks:
-        """Return the ticks that an activation, or a gradient, travels from stage `sender` to `receiver`; 0 on one
-        device.
+        """Return the ticks that an activation, or a gradient, travels from stage `sender` to `receiver`.
 
-        0 also for a gradient to a stage before all that train, which gets none. The time is the stage's own, that of
-        the stage whose F is first, plus that between the devices (`links`).
+        0 on one device. 0 also for a gradient to a stage before all that train, which gets none. The time is the
+        stage's own, that of the stage whose F is first, plus that between the devices (`links`).
         """
         first = self.stages[receiver if gradient else sender]
         one, other = (self.placement.stage_device[stage] for stage in (sender, receiver))
@@ -98,8 +97,10 @@ class Dependencies:
 
     @cached_property
     def tasks(self) -> dict[PassType, tuple[TaskSpec, ...]]:
-        """The tasks of each kind of pass of each stage, followed by the task that sends its tensor, if transfers are
-        tasks."""
+        """The tasks of each kind of pass of each stage.
+
+        The task that sends its tensor is the last, if transfers are tasks.
+        """
         found = {(kind, s): stage.tasks_of(kind) for s, stage in enumerate(self.stages) for kind in stage.kinds}
         if self.resources.transfer_stream is not None:
             for kind, s in found:

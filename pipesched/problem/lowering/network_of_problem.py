@@ -31,10 +31,9 @@ def network_of(
     room: tuple[MemorySteps | None, ...],
     scale: tuple[Fraction, ...],
 ) -> TaskNetwork:
-    """Return the task network of passes whose backwards run in these `modes`; `room` is each device's activation
-    memory.
+    """Return the task network of passes whose backwards run in these `modes`.
 
-    `scale` are the factors of micro-batches, empty where all are equal.
+    `room` is each device's activation memory. `scale` are the factors of micro-batches, empty where all are equal.
     """
     stages, device_of = passes.stages, passes.placement.stage_device
     kinds = [kind for kind in (F, B, W, BW) if kind is F or (Mode.FUSED if kind is BW else Mode.SPLIT) in modes]

@@ -21,10 +21,10 @@ def device_change(stage: Stage, kind: PassKind) -> tuple[MemorySteps, MemoryStep
 
 
 def _change_of_activation(stage: Stage, kind: PassKind) -> tuple[MemorySteps, MemorySteps]:
-    """Return the memory that a pass takes at its start and at its end, as `device_change`, without that of running
-    passes.
+    """Return the memory that a pass takes at its start and at its end.
 
-    Left out are workspace and memory kept until the end of the iteration.
+    It is that of `device_change`, without the memory of running passes. Left out are workspace and memory kept until
+    the end of the iteration.
     """
     if kind in OF_PARAMETERS:
         return parameters.change(stage, kind)

@@ -42,8 +42,10 @@ def _waits(network: TaskNetwork, task: TaskType) -> bool:
 
 
 def _is_awaited(network: TaskNetwork, task: TaskType) -> bool:
-    """Return True if in all modes some other task waits for the task of every micro-batch (of a backward, fused or
-    split)."""
+    """Return True if in all modes some other task waits for the task of every micro-batch .
+
+    The backward of a micro-batch may be fused or split.
+    """
     after: set[PassType] = {arc.after.pass_type for arc in _out_of(network, task)}
     return any(
         kind in _ALWAYS

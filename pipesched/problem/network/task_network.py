@@ -1,8 +1,8 @@
-"""The task network: tasks of one micro-batch in every mode, and precedences; an iteration is a copy for each
-micro-batch.
+"""The task network: tasks of one micro-batch in every mode, and precedences.
 
-Multi-mode scheduling (Talbot, Management Science 28, 1982): a backward runs in one of its modes, and the tasks of the
-other modes are absent. An arc between two tasks applies where both are present.
+An iteration is a copy for each micro-batch. Multi-mode scheduling (Talbot, Management Science 28, 1982): a backward
+runs in one of its modes, and the tasks of the other modes are absent. An arc between two tasks applies where both are
+present.
 """
 
 from __future__ import annotations
@@ -158,8 +158,7 @@ class TaskNetwork:
         limits: Collection[DeviceId] = (),
         further_resources: bool = False,
     ) -> TaskNetwork:
-        """Return a relaxation: without these passes, the first tasks of some passes, some arcs, and memory limits of
-        devices.
+        """Return a relaxation without these passes, first tasks of some passes, some arcs, and devices' memory limits.
 
         `leading` is the number of first tasks to drop by type of pass, `arcs` is True for arcs to drop, and `limits`
         are devices whose memory becomes unlimited. With `further_resources` each task occupies its first resource only.
@@ -271,8 +270,10 @@ class TaskNetwork:
         }
 
     def _need(self, arc: Arc) -> Need:
-        """Convert an arc to a precedence between whole passes; ticks of a task that sends the tensor become part of the
-        lag."""
+        """Convert an arc to a precedence between whole passes.
+
+        Ticks of a task that sends the tensor become part of the lag.
+        """
         sender = arc.alternatives[0]
         sending = self.tasks[sender.pass_type][self.ends[sender.pass_type][-1] + 1 : sender.part + 1]
         lag = arc.lag + sum(task.ticks for task in sending)
@@ -293,8 +294,10 @@ class TaskNetwork:
 
     @cached_property
     def backwards(self) -> tuple[tuple[PassKind, ...], ...]:
-        """Return the kinds of passes of a backward in each mode allowed: (B, W) if split, (BW) if fused, split
-        first."""
+        """Return the kinds of passes of a backward in each mode allowed.
+
+        These are (B, W) if split, and (BW) if fused, split first.
+        """
         of = {Mode.SPLIT: (B, W), Mode.FUSED: (BW,)}
         return tuple(kinds for mode, kinds in of.items() if mode in self.modes)
 
@@ -305,14 +308,18 @@ class TaskNetwork:
 
     @property
     def has_activation_modes(self) -> bool:
-        """Return True if some activation may be offloaded or recomputed, so that a schedule decides which passes
-        run."""
+        """Return True if some activation may be offloaded or recomputed.
+
+        Then a schedule decides which passes run.
+        """
         return bool(self.options)
 
     @cached_property
     def reservoirs(self) -> tuple[Reservoir, ...]:
-        """Return every memory that passes use: that of each device, with all devices whose passes take from it, then
-        the hosts."""
+        """Return every memory that passes use, with all devices whose passes take from it.
+
+        First come those of devices, then those of hosts.
+        """
         users = [{device} for device in range(len(self.room))]
         for (_, stage), changes in self.elsewhere.items():
             for number, _ in changes:
@@ -327,15 +334,16 @@ class TaskNetwork:
         return own, *self.elsewhere.get(pass_type, ())
 
     def changes_of_others(self, reservoir: ReservoirId) -> Mapping[PassType, MemoryChange]:
-        """Return by type of pass the changes of a memory (an index in `reservoirs`) that is not that of the pass's own
-        device."""
+        """Return by type of pass the changes of a memory that is not of the pass's own device.
+
+        `reservoir` is an index in `reservoirs`.
+        """
         return {
             of: change for of, changes in self.elsewhere.items() for number, change in changes if number == reservoir
         }
 
     def mode_passes_taking(self, reservoir: ReservoirId) -> tuple[PassType, ...]:
-        """Return the types of copies and recomputations that take memory of a reservoir, given as an index in
-        `reservoirs`.
+        """Return the types of copies and recomputations that take memory of a reservoir, an index in `reservoirs`.
 
         For a device these are the passes of its stages, and the copies by which other devices move activations to it.
         Where there are any, its memory level may rise without a forward or backward of the device.
@@ -358,14 +366,18 @@ class TaskNetwork:
 
     @cached_property
     def memory_until_weight(self) -> tuple[MemorySteps, ...]:
-        """Return by stage the memory of one micro-batch from the end of B to the end of W, in steps; 0 if never
-        split."""
+        """Return by stage the memory of one micro-batch from the end of B to the end of W, in steps.
+
+        0 if never split.
+        """
         stages = range(len(self.memory_in_flight))
         return tuple(-self._taken_for_later((W, s)) if (W, s) in self.change else 0 for s in stages)
 
     def _taken_for_later(self, of: PassType) -> MemorySteps:
-        """Return the memory that a pass takes and a later pass frees; negative where it frees memory that an earlier
-        pass took."""
+        """Return the memory that a pass takes and a later pass frees.
+
+        Negative where it frees memory that an earlier pass took.
+        """
         return self.change[of].total - self.until_end.get(of, 0)
 
     @cached_property

@@ -30,8 +30,10 @@ def drop_arcs_between_chains(problem: Problem) -> Problem:
 
 
 def network_without_arcs(problem: Problem) -> TaskNetwork:
-    """Return the problem's task network without arcs between chains; unlike `drop_arcs_between_chains` it changes no
-    memory."""
+    """Return the problem's task network without arcs between chains.
+
+    Unlike `drop_arcs_between_chains` it changes no memory.
+    """
 
     def between_chains(arc: Arc) -> bool:
         return arc.share is not None and arc.after.kind not in OF_PARAMETERS

@@ -12,8 +12,7 @@ from pipesched.problem.quantities import DeviceId, StageId, Ticks
 
 
 def least_parameter_ticks(problem: Problem) -> Ticks:
-    """Return the least ticks that an iteration spends on parameters before its first forward and after its last
-    backward.
+    """Return the least ticks an iteration works for parameters before its first forward and after its last backward.
 
     For a span they are the least ticks that any single device spends so.
     """
@@ -23,8 +22,7 @@ def least_parameter_ticks(problem: Problem) -> Ticks:
 
 
 def _least_of_a_device(problem: Problem) -> Ticks:
-    """Return the minimum over devices of the ticks that each surely takes before its first forward and after its last
-    backward."""
+    """Return the least ticks that any device surely takes before its first forward and after its last backward."""
     found, visited = [], {where.device for where in _further_resources(problem)}
     for device, stages in enumerate(problem.placement.stages_of):
         here = [s for s in stages if problem.microbatches_of[s]]
@@ -64,8 +62,10 @@ def _least_after_backwards(problem: Problem) -> Ticks:
 
 
 def _least_before_forwards(problem: Problem) -> Ticks:
-    """Return the least ticks until the first forward: those of gathering its parameters, the least over the chains'
-    first stages."""
+    """Return the least ticks until the first forward.
+
+    They are those of gathering its parameters, the least over the chains' first stages.
+    """
     first = {chain[0] for chain in problem.placement.chains if problem.microbatches_of[chain[0]]}
     return min(_gathering(problem, stage) for stage in first)
 
@@ -93,8 +93,10 @@ def _once(problem: Problem, stage: StageId, device: DeviceId) -> Ticks:
 
 
 def _after_all(problem: Problem, device: DeviceId) -> Ticks:
-    """Return the most ticks that one stream of a device works after the last pass that serves all stages; 0 without
-    one."""
+    """Return the most ticks that one stream of a device works after the last pass that serves all stages.
+
+    0 without one.
+    """
     kinds = [one.kind for stage in problem.stages for one in stage.once if one.of_all]
     on = Counter[str]()
     for s in problem.parameters.trained(problem.stages) if kinds else ():
@@ -111,8 +113,10 @@ def _awaited(problem: Problem, stage: StageId) -> bool:
 
 
 def _parts_after(problem: Problem, stage: StageId, number: int) -> int:
-    """Return the least number of the reduction's `number` buckets that start only after a stage's last weight task has
-    ended."""
+    """Return the least number of buckets that start only after a stage's last weight task has ended.
+
+    The reduction has `number` buckets.
+    """
     of = problem.dependencies
     waiting = Counter[tuple[PassKind, int]]()
     kinds = [kind for kind in (W, BW) if (kind, stage) in problem.network.tasks]

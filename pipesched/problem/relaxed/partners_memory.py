@@ -32,8 +32,7 @@ class _Shared(NamedTuple):
 
 
 def share_memory(problem: Problem) -> Problem:
-    """Return the problem without copies and recomputations, in which some partners have the memory of their whole
-    group.
+    """Return the problem without copies and recomputations in which some partners have their whole group's memory.
 
     These are the devices in `sharing`. On them, an activation takes what its micro-batch keeps in the group's memory:
     for this stage, and for the partners' stages between it and the previous stage on the same device. Every other
@@ -118,8 +117,10 @@ def _with_partners(problem: Problem, group: tuple[DeviceId, ...]) -> dict[StageI
 
 
 def _kept_in_group(problem: Problem, stage: StageId) -> MemorySteps:
-    """Return the least memory of devices, over the modes of a stage's activation, that it keeps from forward to
-    backward."""
+    """Return the least memory of devices that a stage's activation keeps from forward to backward.
+
+    The minimum is over its modes.
+    """
     own = problem.stages[stage]
     to_host = own.offload is None or own.offload.to is None
     return min(keeps + (0 if to_host else moves) for keeps, moves in own.memory_until_backward.values())

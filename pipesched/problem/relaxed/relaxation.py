@@ -14,13 +14,13 @@ from pipesched.problem.quantities import DeviceId, Ticks
 
 @dataclass(frozen=True)
 class Relaxation:
-    """A rewrite to a simpler problem, such that no schedule of the problem is shorter than the simpler problem's
-    optimum.
+    """A rewrite to a simpler problem.
 
-    `relax` returns the simpler problem, or the problem itself where it lacks the feature that is dropped. `argument`
-    says why the optimum does not rise. `added_back` returns ticks that every schedule of the problem takes in addition
-    to those of the simpler problem: a bound of the simpler problem plus these ticks is a bound of the problem. `note`
-    returns a sentence for certificates of the simpler problem; it is empty where they read the same.
+    No schedule of the problem is shorter than the simpler problem's optimum. `relax` returns the simpler problem, or
+    the problem itself where it lacks the feature that is dropped. `argument` says why the optimum does not rise.
+    `added_back` returns ticks that every schedule of the problem takes in addition to those of the simpler problem: a
+    bound of the simpler problem plus these ticks is a bound of the problem. `note` returns a sentence for certificates
+    of the simpler problem; it is empty where they read the same.
 
     `drop` returns the task network without what the rewrite leaves out, which only relaxes (`TaskNetwork.drop`), and is
     None for a rewrite of another kind; `argument` then covers whatever else the rewrite changes. `sharing` returns the

@@ -79,16 +79,17 @@ class Explanation:
 
     @property
     def unchanged(self) -> BoundAndValue:
-        """The strongest bound and the best value known of the unchanged problem; bounds of relaxed problems hold for it
-        too."""
+        """The strongest bound and the best value known of the unchanged problem.
+
+        Bounds of relaxed problems hold for it too.
+        """
         searched = [self.known, *([self.again] if self.again else [])]
         relaxed = [e.outcome.lower_bound for e in self.effects if e.change.relaxes]
         values = [outcome.value for outcome in searched if outcome.value is not None]
         return BoundAndValue(max([*(one.lower_bound for one in searched), *relaxed]), min(values, default=None))
 
     def gain(self, effect: Effect) -> tuple[Fraction, Fraction] | None:
-        """Return the least and the most, as proved, by which a change lowers the best possible value, in the file's
-        time unit.
+        """Return the least and the most, as proved, by which a change lowers the best value, in the file's time unit.
 
         Negative where the change makes it worse; None if no schedule is known before or after it. The best possible
         value lies between bound and best value found, before and after the change.

@@ -30,8 +30,10 @@ def advice(it: Explanation) -> list[str]:
 
 
 def footnotes(it: Explanation) -> list[str]:
-    """Return the sentences on limits of the table: the gap of the unchanged problem, and the meaning of
-    `INCONCLUSIVE`."""
+    """Return the sentences on limits of the table.
+
+    They give the gap of the unchanged problem, and the meaning of `INCONCLUSIVE`.
+    """
     now = it.unchanged
     notes = []
     if now.value and now.value > now.lower_bound:

@@ -18,12 +18,11 @@ from pipesched.schedule.timeline import Timeline
 
 @dataclass(frozen=True)
 class Point:
-    """One capacity of a frontier: `level` in the file's unit or as a share of capacities (`MemoryScale`), and its
-    results.
+    """One capacity of a frontier, and its results.
 
-    Times are in the file's unit. `timeline` has the value and fits the level; `certificate` proves the bound at this
-    level or a higher one, since less memory can only be worse. Either may stem from a solve at another level, or from a
-    published schedule.
+    `level` is in the file's unit or a share of capacities (`MemoryScale`). Times are in the file's unit. `timeline` has
+    the value and fits the level; `certificate` proves the bound at this level or a higher one, since less memory can
+    only be worse. Either may stem from a solve at another level, or from a published schedule.
     """
 
     level: Fraction
@@ -48,8 +47,7 @@ class PublishedPoint(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Frontier(Tabular):
-    """The points of a frontier by rising memory level, published schedules without memory limit, and the file's own
-    level.
+    """The points of a frontier by rising memory, published schedules without memory limit, and the file's own level.
 
     All numbers are in the file's units. `bounds` are (level, time) at further levels: no schedule that fits the level
     is faster. `steps` are the same bounds as a step function: each with the level up to which it holds, the first
@@ -110,10 +108,10 @@ class Frontier(Tabular):
         }
 
     def document(self) -> dict[str, object]:
-        """Return the object of `frontier --json`: the points with their certificates, bounds at further levels,
-        published schedules.
+        """Return the object of `frontier --json`.
 
-        Values and memory are in the file's units, or memory as shares of capacities (`by_share`).
+        It has the points with their certificates, bounds at further levels, and published schedules. Values and memory
+        are in the file's units, or memory as shares of capacities (`by_share`).
         """
         problem, scale = self.problem, self.scale
         notes: dict[str, object] = {"notes": list(self.notes)} if self.notes else {}

@@ -1,5 +1,4 @@
-"""The least memory that still allows the best time, or a time within a share of it, with a lower bound on that
-memory."""
+"""The least memory that allows the best time, or a time within a share of it, with a lower bound on that memory."""
 
 from __future__ import annotations
 

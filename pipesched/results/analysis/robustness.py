@@ -21,8 +21,7 @@ class Rival(NamedTuple):
 
 @dataclass(frozen=True)
 class Robustness:
-    """The mean value of a schedule over random durations, and the means of published ones that are as good without
-    noise.
+    """The mean value of a schedule over random durations, and of published ones that are as good without noise.
 
     Values are in the file's unit. `fresh_mean` is the mean over as many other samples, since a search may overfit to
     the samples that it has seen.

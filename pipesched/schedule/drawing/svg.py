@@ -37,8 +37,10 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class _Frame:
-    """The conversion of times and rows to coordinates of the picture: `scale` units for a unit of time, `row` for a
-    row."""
+    """The conversion of times and rows to coordinates of the picture.
+
+    They are `scale` units for a unit of time, `row` for a row.
+    """
 
     scale: float
     row: float
@@ -76,11 +78,11 @@ def svg(
     description: str,
     high: float = 1.0,
 ) -> str:
-    """Return the picture as SVG text: named rows with their boxes (`cells`), and an axis with a label at each of
-    `times`.
+    """Return the picture as SVG text.
 
-    `length` is the time at the right edge. `high` is the height of rows relative to the usual one; `description` is the
-    description for screen readers.
+    It has named rows with their boxes (`cells`), and an axis with a label at each of `times`. `length` is the time at
+    the right edge. `high` is the height of rows relative to the usual one; `description` is the description for screen
+    readers.
     """
     frame = _Frame((WIDTH - NAMES) / (length or 1), ROW * high)
     height = frame.row * len(rows)

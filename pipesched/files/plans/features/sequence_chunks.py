@@ -35,8 +35,10 @@ _FREE = "free"
 
 
 class PieceChoices(NamedTuple):
-    """Numbers (`counts`) of pieces into which a micro-batch may be cut, and the rules for their lengths (equal, equal
-    time)."""
+    """Numbers (`counts`) of pieces into which a micro-batch may be cut, and the rules for their lengths.
+
+    Lengths are equal, or take equal time.
+    """
 
     counts: tuple[int, ...]
     lengths: tuple[Lengths, ...]
