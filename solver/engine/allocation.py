@@ -56,8 +56,10 @@ ALLOCATION = AllocationParams()
 
 @dataclass
 class SubsolverRun:
-    """A subsolver started in a search: its generator `work`, and the time `spent` on it so far, as a share of the time
-    limit."""
+    """A subsolver started in a search: its generator `work`, and the time `spent` on it so far.
+
+    The time is a share of the time limit.
+    """
 
     search: Search
     subsolver: Subsolver

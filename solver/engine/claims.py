@@ -1,5 +1,7 @@
-"""Publication of bounds with evidence: a bound found in a slice becomes the lower bound once its evidence is
-checked."""
+"""Publication of bounds with evidence.
+
+A bound found in a slice becomes the lower bound once its evidence is checked.
+"""
 
 from __future__ import annotations
 
@@ -47,12 +49,11 @@ Bounds = Callable[[Event, int], Iterator[Certificate]]
 
 
 def claimed(search: Search, bounds: Bounds) -> Work:
-    """Generator of a bound's subsolver: after each slice it publishes the bounds found in the slice, once they are
-    checked.
+    """Generator of a bound's subsolver.
 
-    `bounds(stop, labels)` yields certificates until the event `stop` is set or so many labels of diagrams were
-    expanded. Slices continue one run of it; under a deterministic limit each slice starts it again, with as many labels
-    as the slice's work allows.
+    After each slice it publishes the bounds found in the slice, once they are checked. `bounds(stop, labels)` yields
+    certificates until the event `stop` is set or so many labels of diagrams were expanded. Slices continue one run of
+    it; under a deterministic limit each slice starts it again, with as many labels as the slice's work allows.
     """
     while search.clock.counts_work:
         slice_ = yield
@@ -94,8 +95,7 @@ class UncheckedBounds:
                 return
 
     def claim(self) -> None:
-        """Check and publish the strongest certificate whose check should fit into the time left, and those weaker than
-        it.
+        """Check and publish the strongest certificate with a check that should fit into the time left, and weaker ones.
 
         This repeats as long as further certificates fit. All others are kept for the next call.
         """
@@ -112,11 +112,10 @@ class UncheckedBounds:
 
 
 def claim(search: Search, found: Sequence[Certificate]) -> None:
-    """Check the strongest of the certificates `found` from its evidence, if it is above the lower bound; then publish
-    all.
+    """Check the strongest of the certificates `found` from its evidence, if it is above the lower bound.
 
-    If the check fails, all certificates of that one's kind are dropped. The check may end a little after the time
-    limit; if it does not end by then, nothing is published.
+    Then publish all. If the check fails, all certificates of that one's kind are dropped. The check may end a little
+    after the time limit; if it does not end by then, nothing is published.
     """
     incumbent, strongest = search.incumbent, max(found, key=lambda one: one.value_ticks)
     finding = None

@@ -47,8 +47,7 @@ class Relaxed:
         self.take_over()
 
     def take_over(self) -> None:
-        """Offer the whole problem's best schedule as a schedule of the relaxed problem, if the latter's stages are
-        tasks."""
+        """Offer the whole problem's best schedule as one of the relaxed problem, if the latter's stages are tasks."""
         known, search = self._whole.incumbent.timeline, self.search
         if self._decomposition is not None and known is not None and self._is_new(known):
             search.start_from(self._decomposition.order(known))

@@ -84,8 +84,10 @@ class Subsolver(Protocol):
         """True if the subsolver supports the problem, however useful it may be there."""
 
     def kernels(self, search: Search, /) -> Kernels | None:
-        """Return the compiled code that the subsolver calls (None: none). It gets no slice before that code is
-        compiled."""
+        """Return the compiled code that the subsolver calls (None: none).
+
+        The subsolver gets no slice before that code is compiled.
+        """
 
     def work(self, search: Search, /) -> Work:
         """Return a generator that gets slice after slice and offers schedules, or claims bounds, within each."""
@@ -279,10 +281,10 @@ class Search:
         return close or met or missed or self._stop.is_set() or self._over()
 
     def offer_order(self, schedule: Schedule, by: str | None = None) -> Timeline | None:
-        """Offer a schedule with its best times; return its timeline if that is as good as the incumbent or better, else
-        None.
+        """Offer a schedule with its best times.
 
-        `by` is the name of the finder in reports, by default the current phase.
+        Return its timeline if that is as good as the incumbent or better, else None. `by` is the name of the finder in
+        reports, by default the current phase.
         """
         timeline = best_times(self.problem, schedule)
         return timeline if self.incumbent.offer(timeline, by) == self.incumbent.value else None
@@ -322,8 +324,10 @@ class Search:
         return self.orders.run(limits.seconds, offer)
 
     def starts(self) -> list[Timeline]:
-        """Return the schedules from which local search starts: the best ones kept, best first, at most `SEARCH.starts`
-        of them."""
+        """Return the schedules from which local search starts, best first.
+
+        They are the best ones kept, at most `SEARCH.starts` of them.
+        """
         return [self._starts[value] for value in sorted(self._starts)[: SEARCH.starts]]
 
     def prove_infeasible(self, reason: str) -> None:

@@ -35,8 +35,10 @@ class Slice:
         return self.left() <= 0
 
     def counted(self, each: float) -> int | None:
-        """Return how many steps the slice may take if each unit of counted work is worth `each` steps; None if seconds
-        count."""
+        """Return how many steps the slice may take if each unit of counted work is worth `each` steps.
+
+        None if seconds count.
+        """
         return None if self.units is None else max(1, int(self.units * each))
 
     def share(self, limits: Limits) -> float:
@@ -44,8 +46,7 @@ class Slice:
         return self.seconds / limits.seconds if self.units is None else self.units / (limits.deterministic or inf)
 
     def limits(self, limits: Limits) -> Limits:
-        """Return `limits` with the seconds, or the counted work, left of this slice, for a search that runs within
-        it."""
+        """Return `limits` with the seconds, or counted work, left of this slice, for a search that runs within it."""
         if self.units is not None:
             return replace(limits, deterministic=self.units)
         return replace(limits, seconds=self.left())
@@ -57,11 +58,10 @@ Work = Generator[None, Slice, None]
 
 
 def in_slices(stop: Event, work: Callable[[Event], object], take: Callable[[], None], share: float = 1.0) -> Work:
-    """Generator that runs `work(stop)` in a thread, slice by slice: after each slice the thread sleeps in a query of
-    `stop`.
+    """Generator that runs `work(stop)` in a thread, slice by slice.
 
-    `take()` is called after each slice to collect results. A slice gets at most `share` of the time left. Not for
-    counted work.
+    After each slice the thread sleeps in a query of `stop`. `take()` is called after each slice to collect results. A
+    slice gets at most `share` of the time left. Not for counted work.
     """
     paced = Paced(stop, work)
     try:

@@ -21,11 +21,10 @@ from solver.published import candidate
 @dataclass(frozen=True)
 @tunable
 class PublishedExtended:
-    """Extend published schedules of fewer micro-batches, those with the least idle time first, until one can be
-    extended.
+    """Extend published schedules of fewer micro-batches, until one can be extended.
 
-    Its `share` of the time limit is large, since other construction heuristics find less on so many passes. It does not
-    apply to unequal micro-batches, whose schedules have no period.
+    Those with the least idle time come first. Its `share` of the time limit is large, since other construction
+    heuristics find less on so many passes. It does not apply to unequal micro-batches, whose schedules have no period.
     """
 
     share: float = tuned(0.8, "of the time limit", 0, 1)

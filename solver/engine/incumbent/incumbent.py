@@ -122,8 +122,10 @@ class Incumbent:
         self._replace(lambda state: state.with_certificate(certificate), by=by)
 
     def check_bound(self) -> None:
-        """Check the current certificate from its evidence; if it is refused, note the defect and check the next
-        strongest one."""
+        """Check the current certificate from its evidence.
+
+        If it is refused, note the defect and check the next strongest one.
+        """
         while (certificate := self._state.certificate) not in (self._checked, OF_BARE_TIME):
             try:
                 finding = check_bound(self._problem, certificate)
@@ -151,8 +153,10 @@ class Incumbent:
 
     @contextmanager
     def defects_noted(self, subsolver: str | None = None) -> Iterator[None]:
-        """Context in which an error becomes a note that names `subsolver` (by default the current phase); the search
-        goes on."""
+        """Context in which an error becomes a note that names `subsolver` (by default the current phase).
+
+        The search goes on.
+        """
         try:
             yield
         except Exception as error:

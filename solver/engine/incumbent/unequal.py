@@ -1,5 +1,7 @@
-"""Conversion of reports and results from a search with a chain for each factor to the problem of unequal
-micro-batches."""
+"""Conversion of reports and results from a search with a chain for each factor to unequal micro-batches.
+
+They become those of the problem with unequal micro-batches.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,10 @@ from solver.engine.incumbent.incumbent import Report
 
 
 def report_of(chains: MicrobatchChains, report: Report) -> Report:
-    """Return a report function for the search on chains, which calls `report` with timelines of the original
-    problem."""
+    """Return a report function for the search on chains.
+
+    It calls `report` with timelines of the original problem.
+    """
 
     def tell(moment: Progress) -> None:
         known = moment.timeline
