@@ -1,5 +1,7 @@
-"""Registry of analytic lower bounds, and the certificates of all of them for a problem, each from the relaxation it
-needs."""
+"""Registry of analytic lower bounds, and the certificates of all for a problem.
+
+Each is from the relaxation that it needs.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,15 @@ from pipesched.results.evidence import MemoryOfPartners, OfRelaxed, Refutation
 
 @dataclass(frozen=True)
 class Bound:
-    """An analytic bound in the registry: `certify(problem, objective)` returns its certificates, mostly one for each
-    device.
+    """An analytic bound in the registry.
 
-    Bounds are computed in order of `rank` within one share of the time limit, and among certificates of equal value the
-    one of the lowest rank is first. `several_streams`: the bound is also valid where passes consist of several tasks,
-    which may alternate or overlap with tasks of other passes; else it gets plain pipelines alone. `keeping`:
-    relaxations that are not applied to the problem, since the bound can read what they would drop. `reads_memory`: the
-    memory of devices may change its value, so that it is computed a second time where each device also has the memory
-    of the partners to which its activations are offloaded.
+    `certify(problem, objective)` returns its certificates, mostly one for each device. Bounds are computed in order of
+    `rank` within one share of the time limit, and among certificates of equal value the one of the lowest rank is
+    first. `several_streams`: the bound is also valid where passes consist of several tasks, which may alternate or
+    overlap with tasks of other passes; else it gets plain pipelines alone. `keeping`: relaxations that are not applied
+    to the problem, since the bound can read what they would drop. `reads_memory`: the memory of devices may change its
+    value, so that it is computed a second time where each device also has the memory of the partners to which its
+    activations are offloaded.
     """
 
     name: str

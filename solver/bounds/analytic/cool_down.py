@@ -77,12 +77,11 @@ class _Returns(NamedTuple):
 
 
 def cool_down(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return the cool-down bound of each device that exactly one chain visits: work left at the end of its last
-    forward.
+    """Return the cool-down bound of each device that exactly one chain visits.
 
-    That work still has to run there and on the devices upstream; the certificate is the strongest over these devices.
-    Empty where passes can overlap in blocks. There is none for the chain's first device, nor for a device with too many
-    combinations.
+    It is by the work left at the end of its last forward. That work still has to run there and on the devices upstream;
+    the certificate is the strongest over these devices. Empty where passes can overlap in blocks. There is none for the
+    chain's first device, nor for a device with too many combinations.
     """
     paths, found = Paths(problem), list[Certificate]()
     if paths.view.blocks:
@@ -155,11 +154,10 @@ def _most_left(view: PipelineView, stages: Sequence[StageId], first: int, last: 
 
 
 def _returns(paths: Paths, objective: Objective, stages: Sequence[StageId]) -> Iterator[_Returns]:
-    """Yield the devices that hold a stage upstream of `stages`, those of a device in chain order, and so get its
-    gradients.
+    """Yield the devices that hold a stage upstream of `stages`, and so get its gradients.
 
-    For the makespan time counts from 0 to the end of the chain's first stage, for the span from the upstream device's
-    own start to the backward on its first stage.
+    `stages` are those of a device in chain order. For the makespan time counts from 0 to the end of the chain's first
+    stage, for the span from the upstream device's own start to the backward on its first stage.
     """
     placement = paths.view.placement
     chain = placement.chains[placement.chain_index[stages[0]]]
@@ -190,12 +188,12 @@ def _path_back(paths: Paths, stages: Sequence[StageId], back: _Returns, left: _L
 
 
 def _work_there(paths: Paths, stages: Sequence[StageId], back: _Returns, left: _Left) -> Numbers:
-    """Return, for each combination of `left`, the least ticks from the device's last forward to the end of the upstream
-    device.
+    """Return the least ticks from the device's last forward to the end of the upstream device.
 
-    The upstream device must run its backwards of all micro-batches that are left, none before the gradient arrives. It
-    has stages `back.before` and `back.within` on their path (`_Returns`). A gradient that has passed the device's last
-    stage reaches `back.before` sooner than one that has not, and which passes `back.within` first.
+    They are for each combination of `left`. The upstream device must run its backwards of all micro-batches that are
+    left, none before the gradient arrives. It has stages `back.before` and `back.within` on their path (`_Returns`). A
+    gradient that has passed the device's last stage reaches `back.before` sooner than one that has not, and which
+    passes `back.within` first.
     """
     first, last = stages[0], stages[-1]
 

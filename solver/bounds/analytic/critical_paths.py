@@ -1,5 +1,4 @@
-"""Least durations of passes in ticks, and least times along paths from pass to pass across devices, for any
-schedule."""
+"""Least durations of passes in ticks, and least times along paths between passes across devices, for any schedule."""
 
 from __future__ import annotations
 
@@ -55,18 +54,17 @@ class Paths:
         return self.tail_until(stage, self.view.placement.chains[self.view.placement.chain_index[stage]][0])
 
     def tail_until(self, stage: int, until: StageId) -> Ticks:
-        """Return the least ticks from the end of a gradient pass (B or BW) on `stage` to the end of the backward on
-        `until`.
+        """Return the least ticks from the end of a gradient pass on `stage` to the end of the backward on `until`.
 
-        Both are of one micro-batch, and `until` is `stage` (then 0) or a stage before it on the chain.
+        The gradient pass is B or BW. Both are of one micro-batch, and `until` is `stage` (then 0) or a stage before it
+        on the chain.
         """
         return (
             0 if stage == until else self.back[stage] - self.back[until] - self.gradient[until] + self.backward[until]
         )
 
     def away(self, stages: list[StageId]) -> tuple[Ticks, Ticks]:
-        """Return the least ticks that a micro-batch spends away from a device between its first pass there and its
-        last.
+        """Return the least ticks that a micro-batch is away from a device between its first and its last pass there.
 
         The first number is for its forwards, the second for its gradient passes (B or BW); the passes on the device do
         not count. `stages` are the device's stages of one chain, in chain order.
@@ -77,8 +75,10 @@ class Paths:
         return forwards, gradients
 
     def work(self, device: int) -> Ticks:
-        """Return the least total duration, in ticks, of all passes that the device runs; blocks save as much as any
-        could."""
+        """Return the least total duration, in ticks, of all passes that the device runs.
+
+        Blocks save as much as any could.
+        """
         view = self.view
         stages = view.placement.stages_of[device]
         total = sum(view.least_work(s) * len(view.microbatches_of[s]) for s in stages)
@@ -104,8 +104,10 @@ def chains_on(view: PipelineView, device: int) -> list[list[StageId]]:
 
 
 def visited(view: PipelineView) -> Iterator[tuple[DeviceId, list[list[StageId]]]]:
-    """Yield every device that has passes, with a list of its stages, in chain order, for each chain that has some
-    there."""
+    """Yield every device that has passes, with a list of its stages for each chain that has some there.
+
+    Stages are in chain order.
+    """
     for device in range(view.devices):
         chains = chains_on(view, device)
         if chains:
@@ -113,10 +115,9 @@ def visited(view: PipelineView) -> Iterator[tuple[DeviceId, list[list[StageId]]]
 
 
 def entry_stage(view: PipelineView, whose: DeviceId | None, stage: int) -> StageId | None:
-    """Return the first stage that device `whose` has on the chain of `stage`, up to `stage` itself; None if it has
-    none.
+    """Return the first stage that device `whose` has on the chain of `stage`, up to `stage` itself.
 
-    With `whose` None, it is the first stage of the chain.
+    None if it has none. With `whose` None, it is the first stage of the chain.
     """
     placement = view.placement
     chain = placement.chains[placement.chain_index[stage]]

@@ -80,8 +80,7 @@ def head_and_tail(problem: Problem, objective: Objective, in_order: bool = False
 
 
 def _queue_ends(problem: Problem, chains: Sequence[Sequence[StageId]]) -> _QueueEnds:
-    """Return two lists of indices in `chains`: the chains whose micro-batches are first in their queue, and those last
-    in it.
+    """Return two lists of indices in `chains`: those with micro-batches first in their queue, and last in it.
 
     Stages of one queue run their forwards, and their backwards, in the order of micro-batches. `chains` are the stages
     of one device by chain; the queue of a chain is that of its first stage here. Either all chains of a queue are on
@@ -114,8 +113,10 @@ def _certificate(problem: Problem, device: int, around: _BoundedInterval, in_ord
 
 
 def head_and_tail_in_order(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return the head-and-tail certificates for micro-batches of several chains that pass each device in order; else
-    none."""
+    """Return the head-and-tail certificates for micro-batches of several chains that pass each device in order.
+
+    Else none.
+    """
     return head_and_tail(problem, objective, in_order=True)
 
 

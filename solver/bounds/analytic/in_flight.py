@@ -12,8 +12,7 @@ from solver.bounds.analytic.critical_paths import Paths
 
 
 def in_flight_limit(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return a certificate of ceil(m/K) round trips for each stage of which K < m micro-batches fit into memory at
-    once.
+    """Return a certificate of ceil(m/K) round trips for each stage of which memory fits K < m micro-batches at once.
 
     K is the number that the memory of its device admits if it has the activations of that stage alone.
     """

@@ -48,12 +48,11 @@ class _Head:
     sums: Sequence[Ticks]
 
     def first_backward(self, ready: Ticks, idle: Ticks) -> Ticks | None:
-        """Return the least ticks from the device's first forward to its first backward if it may idle `idle` ticks
-        before.
+        """Return the least ticks from the device's first forward to its first backward, if it may idle `idle` before.
 
-        `ready` are the ticks from the first forward to the arrival of the gradient. If all sums of forwards that have
-        ended by then leave more idle time, the backward waits for the end of a further forward; None if memory has no
-        room for it.
+        Idle time is in ticks. `ready` are the ticks from the first forward to the arrival of the gradient. If all sums
+        of forwards that have ended by then leave more idle time, the backward waits for the end of a further forward;
+        None if memory has no room for it.
         """
         done = bisect_right(self.sums, ready)
         if ready - self.sums[done - 1] <= idle:
@@ -84,8 +83,7 @@ class _NestedHeads:
         return place[inner.stages[0]] > place[outer.stages[0]] and place[inner.stages[-1]] > place[outer.stages[-1]]
 
     def _between(self, outer: _Head, inner: _Head) -> Ticks:
-        """Return a sum of two least times in ticks between the devices `outer` and `inner`: forwards down and gradients
-        up.
+        """Return the least ticks of forwards down and gradients up between the devices `outer` and `inner`, as a sum.
 
         The first is from the first forward of `outer` to the first forward of `inner`; the second from the start of a
         gradient on the last stage of `inner` to the start of that gradient on the last stage of `outer`.
@@ -96,11 +94,10 @@ class _NestedHeads:
         return there + paths.gradient[leaves] + paths.back[leaves] - paths.back[last] - paths.gradient[last]
 
     def first_backwards(self, value: Ticks, count: int) -> list[Ticks | None]:
-        """Return the earliest first backward of each of the first `count` devices if all meet the threshold `value` in
-        ticks.
+        """Return the earliest first backward of each of the first `count` devices if all meet the threshold `value`.
 
-        Each in ticks after the device's own first forward; the list ends with None at the first device that cannot meet
-        the threshold.
+        Both are in ticks. Each in ticks after the device's own first forward; the list ends with None at the first
+        device that cannot meet the threshold.
         """
         found: list[int | None] = []
         for at, head in asking(enumerate(self.heads[:count])):
@@ -149,8 +146,10 @@ class _NestedHeads:
         return [self._certificate(at, values[at]) for at in longer]
 
     def _certificate(self, at: int, value: Ticks) -> Certificate:
-        """Return the certificate of device `at` (index in `heads`): one tick less than `value` is a threshold that it
-        cannot meet."""
+        """Return the certificate of device `at` (index in `heads`).
+
+        One tick less than `value` is a threshold that it cannot meet.
+        """
         problem, head = self.problem, self.heads[at]
 
         def say(ticks: int) -> str:
@@ -171,11 +170,10 @@ class _NestedHeads:
 
 
 def integral_warmup(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return the integral warm-up bounds of each chain: a certificate for each device that improves on those
-    downstream.
+    """Return the integral warm-up bounds of each chain.
 
-    Only devices that exactly one chain visits are considered, and the value must also exceed the device's bound from
-    its own work and idle time.
+    There is a certificate for each device that improves on those downstream. Only devices that exactly one chain visits
+    are considered, and the value must also exceed the device's bound from its own work and idle time.
     """
     paths = Paths(problem)
     heads: dict[int, list[_Head]] = {}

@@ -53,8 +53,7 @@ def _makespan(problem: Problem, paths: Paths, device: int, work: Ticks) -> list[
 
 
 def _streams(problem: Problem, device: int) -> list[Certificate]:
-    """Return a certificate for the first stream of a device, and for each other one with tasks whatever the modes
-    are."""
+    """Return a certificate for the first stream of a device, and for each other with tasks whatever the modes are."""
     found, first = [], problem.streams[0]
     for stream in problem.streams:
         work = _work(problem, device, stream)

@@ -27,12 +27,11 @@ from solver.bounds.analytic.modes.values import ModeValues
 
 
 def memory_and_modes(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return the bound by memory over time and modes of passes: one certificate, of the device whose memory is too
-    small.
+    """Return the bound by memory over time and modes of passes.
 
-    Within a given time, devices can run only so many passes in the modes that use little of that device's memory. The
-    bound is the longest time that this refutes. Empty where blocks and splitting cannot save time, and where the bound
-    by counts alone (`unpaired_passes`) is as strong.
+    It is one certificate, of the device whose memory is too small. Within a given time, devices can run only so many
+    passes in the modes that use little of that device's memory. The bound is the longest time that this refutes. Empty
+    where blocks and splitting cannot save time, and where the bound by counts alone (`unpaired_passes`) is as strong.
     """
     paths = Paths(problem)
     if not modes_count(paths.view):
@@ -63,8 +62,10 @@ def memory_and_modes(problem: Problem, objective: Objective) -> list[Certificate
 
 
 def _limited(one: ModeValues) -> bool:
-    """True if memory limits the device's activations, by capacity or by what blocks need, and no gradient pass takes
-    memory."""
+    """True if memory limits the device's activations, and no gradient pass takes memory.
+
+    It limits them by capacity or by what blocks need.
+    """
     limit = len(one.counts.alone) > 1 if one.capacity is None else one.capacity > 0
     return limit and all(one.view.freed_by_backward(s) >= 0 for s in one.counts.stages)
 
@@ -93,8 +94,7 @@ def _names(one: ModeValues) -> str:
 
 
 def _most(one: ModeValues, until: Ticks) -> str:
-    """Return as text the most forwards outside of blocks, and the most split backwards, of a device within `until`
-    ticks."""
+    """Return as text a device's most forwards outside of blocks, and most split backwards, within `until` ticks."""
     splits = most_split(one, until)
     outside = [int(one.counts.alone[np.flatnonzero(splits >= 0).max()])] * (len(one.counts.alone) > 1)
     return " and ".join(map(str, outside + [int(splits.max())] * (len(one.counts.split) > 1)))

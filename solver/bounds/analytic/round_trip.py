@@ -24,8 +24,7 @@ from solver.bounds.analytic.idle_time.idle_gaps import (
 
 
 def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return for each device its work plus its idle time before the first backward, after the last forward, and
-    between.
+    """Return for each device its work plus idle time before the first backward, after the last forward, and between.
 
     The idle time between counts only where memory forces round trips one after the other. For the makespan, the least
     time before the device's first pass is added.

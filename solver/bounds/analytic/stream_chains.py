@@ -1,5 +1,4 @@
-"""Least times, along chains of tasks of identical micro-batches, to the first, second, ... task of a type and from
-it."""
+"""Least times, along chains of tasks of equal micro-batches, to the first, second, ... task of a type and from it."""
 
 from __future__ import annotations
 
@@ -42,10 +41,10 @@ def stream_chains(problem: Problem) -> StreamChains | None:
 
 
 def _with_split_backward(stage: Stage) -> Stage:
-    """Return the stage with a backward that is B followed by W, with the lesser ticks and memory of the split and the
-    full mode.
+    """Return the stage with a backward that is B followed by W.
 
-    If B, W or BW has several tasks or a stream of its own, only memory that B takes is changed.
+    It has the lesser ticks and memory of the split and the full mode. If B, W or BW has several tasks or a stream of
+    its own, only memory that B takes is changed.
     """
     stage = replace(stage, freed=max(0, stage.freed))
     own = [stage.tasks_after_receipt(kind) for kind in _BACKWARDS]
@@ -62,11 +61,10 @@ def _with_split_backward(stage: Stage) -> Stage:
 
 
 class StreamChains:
-    """The types of tasks that run, with backwards split where possible, and the tasks that each waits for in its
-    micro-batch.
+    """The types of tasks that run, and the tasks that each waits for in its micro-batch.
 
-    `problem` is the relaxation for which the bounds are computed. `ticks` has the duration of each type of task, `on`
-    the types that occupy each resource; no path is longer than `longest` ticks.
+    Backwards are split where possible. `problem` is the relaxation for which the bounds are computed. `ticks` has the
+    duration of each type of task, `on` the types that occupy each resource; no path is longer than `longest` ticks.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -103,11 +101,10 @@ class StreamChains:
         self.longest = sum(ticks * self._count[task] for task, ticks in self.ticks.items()) + lags
 
     def heads(self, whose: DeviceId | None) -> TimesByTask:
-        """Return by task type the least ticks to its first, second, ... start: an array with an entry for each
-        micro-batch.
+        """Return by task type the least ticks to its first, second, ... start.
 
-        They count from time 0 or, with `whose`, from the first start of that device; None for a type that no path from
-        there reaches.
+        They are an array with an entry for each micro-batch. They count from time 0 or, with `whose`, from the first
+        start of that device; None for a type that no path from there reaches.
         """
         found: dict[TaskType, NDArray[np.int64] | None] = {}
         for task in self._sequence:

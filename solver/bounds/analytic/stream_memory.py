@@ -97,8 +97,7 @@ class _FreedMemory:
         self.times, self._total = np.concatenate(times)[order], np.cumsum(np.concatenate(amounts)[order])
 
     def most_forwards(self, chains: StreamChains, tasks: Sequence[TaskType], at: TickArray) -> TickArray:
-        """Return for each time of `at` the most ticks of a stream's forwards that can have begun before it, as memory
-        has it.
+        """Return for each time of `at` the most ticks of a stream's forwards that memory lets begin before it.
 
         They must fit into the device's memory and all that may have been freed by then. `tasks` are the types of tasks
         of the stream.
@@ -145,10 +144,10 @@ def _strongest(
 
 
 class _Tasks:
-    """Tasks of a stream, one entry for each micro-batch: arrays of heads, tails and durations, in ascending order of
-    heads.
+    """Tasks of a stream, one entry for each micro-batch.
 
-    A task that no path reaches has head -1; one from which no path leads to the end that counts is left out.
+    They are arrays of heads, tails and durations, in ascending order of heads. A task that no path reaches has head -1;
+    one from which no path leads to the end that counts is left out.
     """
 
     def __init__(self, chains: StreamChains, tasks: Sequence[TaskType], heads: TimesByTask, tails: TimesByTask) -> None:

@@ -26,11 +26,10 @@ NAME = "memory over time of tasks"
 
 
 def memory_over_time(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return the bound by memory over time for each device with limited memory, on the makespan or the device's own
-    span.
+    """Return the bound by memory over time for each device with limited memory.
 
-    All activations, each for the time it is in memory at least, must fit the device's memory over time. Empty where
-    `stream_chains` does not cover the problem.
+    It is on the makespan or the device's own span. All activations, each for the time it is in memory at least, must
+    fit the device's memory over time. Empty where `stream_chains` does not cover the problem.
     """
     chains = stream_chains(problem) if any(room is not None for room in problem.room) else None
     if chains is None:

@@ -59,12 +59,11 @@ class _Found(NamedTuple):
 
 
 def stream_weights(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return for each stream with weight tasks, on a device with limited memory, the strongest bound by its waiting
-    weight tasks.
+    """Return for each stream with weight tasks, on a device with limited memory, its strongest bound.
 
-    Memory limits how many of them can be left when the last backwards have ended; all other work has run before. For
-    the span it is the strongest over all devices' spans. Empty where backwards are never split, or `stream_chains` does
-    not cover the problem.
+    It is by the weight tasks that wait. Memory limits how many of them can be left when the last backwards have ended;
+    all other work has run before. For the span it is the strongest over all devices' spans. Empty where backwards are
+    never split, or `stream_chains` does not cover the problem.
     """
     limited = {device for device, room in enumerate(problem.room) if room is not None}
     chains = stream_chains(problem) if limited and Mode.SPLIT in problem.network.modes else None

@@ -31,11 +31,11 @@ _NEIGHBOURS = (
 
 
 def unpaired_passes(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return for each device with passes the least time over its numbers of passes outside of blocks and of split
-    backwards.
+    """Return for each device with passes its least time.
 
-    For each pair of numbers the strongest argument counts: load, head and tail, or round trips. Empty where neither
-    blocks nor full backwards may save time, or a device has too many forwards to count (`modes_count`).
+    The minimum is over its numbers of passes outside of blocks and of split backwards. For each pair of numbers the
+    strongest argument counts: load, head and tail, or round trips. Empty where neither blocks nor full backwards may
+    save time, or a device has too many forwards to count (`modes_count`).
     """
     paths = Paths(problem)
     devices = visited(paths.view) if modes_count(paths.view) else ()
@@ -73,10 +73,10 @@ def _counts(problem: Problem, values: ModeValues, row: int, column: int) -> str:
 
 
 def _argument(problem: Problem, values: ModeValues, argument: Argument, row: int, column: int) -> str:
-    """Return the text of an argument for one entry of the table: when the work begins, how much may be left, what
-    follows.
+    """Return the text of an argument for one entry of the table.
 
-    `row` and `column` are the entry's indices: by forwards outside of blocks, and by split backwards.
+    It says when the work begins, how much may be left, and what follows. `row` and `column` are the entry's indices: by
+    forwards outside of blocks, and by split backwards.
     """
 
     def say(ticks: int) -> str:
@@ -104,8 +104,10 @@ def _at(grid: Numbers, row: int, column: int) -> Ticks:
 
 
 def _others(problem: Problem, values: ModeValues, row: int, column: int) -> str:
-    """Return a certificate's sentence with the values at the neighbours of this row and column; empty if there are
-    none."""
+    """Return a certificate's sentence with the values at the neighbours of this row and column.
+
+    Empty if there are none.
+    """
     near = []
     for down, right, words in _NEIGHBOURS:
         r, c = row + down, column + right

@@ -43,11 +43,11 @@ _PARTS = 10_000
 
 
 def memory_and_copies(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return for each device the bound by a linear program over the modes of its activations: kept, offloaded or
-    recomputed.
+    """Return for each device the bound by a linear program over the modes of its activations.
 
-    Each mode needs memory over time, compute time or copy time of the device, which must suffice for all. Empty if
-    passes consist of several tasks or overlap in blocks; a device without any row to weight gets none.
+    They are kept, offloaded or recomputed. Each mode needs memory over time, compute time or copy time of the device,
+    which must suffice for all. Empty if passes consist of several tasks or overlap in blocks; a device without any row
+    to weight gets none.
     """
     kept = problem.keeping_activations()
     if kept.view is None or kept.view.blocks or any(stage.tasks for stage in problem.stages):
@@ -79,11 +79,10 @@ def proved(rows: Sequence[Row], needs_of_stages: Sequence[tuple[Needs, int]], we
 
 
 def _weights(rows: Sequence[Row], needs_of_stages: Sequence[tuple[Needs, int]]) -> list[int] | None:
-    """Return the best whole-number weights of the rows found: the linear program's rounded dual values, or one row
-    alone.
+    """Return the best whole-number weights of the rows found.
 
-    `needs_of_stages` has, for each stage of the device, the needs of one activation and the number of micro-batches.
-    None if no weights are found.
+    They are the linear program's rounded dual values, or one row alone. `needs_of_stages` has, for each stage of the
+    device, the needs of one activation and the number of micro-batches. None if no weights are found.
     """
     alone = [[int(other is row) for other in rows] for row in rows]
     found = _dual_values(rows, needs_of_stages)
@@ -93,10 +92,10 @@ def _weights(rows: Sequence[Row], needs_of_stages: Sequence[tuple[Needs, int]]) 
 
 
 def _dual_values(rows: Sequence[Row], needs_of_stages: Sequence[tuple[Needs, int]]) -> list[float] | None:
-    """Return GLOP's dual values, one for each row of the linear program; None if it is not solved to optimality in
-    time.
+    """Return GLOP's dual values, one for each row of the linear program.
 
-    `needs_of_stages` has, for each stage of the device, the needs of one activation and the number of micro-batches.
+    None if it is not solved to optimality in time. `needs_of_stages` has, for each stage of the device, the needs of
+    one activation and the number of micro-batches.
     """
     # It brings pandas, which takes longer to load than most problems to solve.
     from ortools.linear_solver.python import model_builder

@@ -1,5 +1,7 @@
-"""Rows of a device in a linear program: what an activation in each mode needs of memory and streams, and fixed
-times."""
+"""Rows of a device in a linear program.
+
+They have what an activation in each mode needs of memory and streams, and fixed times.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,10 @@ Needs = Mapping[PassKind | None, tuple[Fraction | int, ...]]
 
 
 class Row(NamedTuple):
-    """One row of the linear program, in ticks: value >= `fixed` + total need of the resource that the text `says`
-    names."""
+    """One row of the linear program, in ticks.
+
+    It means that value >= `fixed` + total need of the resource that the text `says` names.
+    """
 
     says: str
     fixed: Fraction | Ticks
@@ -117,12 +121,12 @@ def _usable(problem: Problem, device: int, stages: Sequence[StageId]) -> MemoryS
 
 
 def _needs(stage: Stage, round_trip: Ticks, main: str, room: MemorySteps | None, streams: Sequence[str]) -> Needs:
-    """Return what one activation of a stage needs for each row, in ticks, by mode: None (kept), offloaded, or
-    recomputed.
+    """Return what one activation of a stage needs for each row, in ticks, by mode.
 
-    In the order of rows: compute time in addition to F and its backward, memory times time divided by `room` (left out
-    if `room` is None), and time on each of the copy `streams`. Copies on the stream `main` count as compute time.
-    `round_trip` is the least ticks from the end of F to the backward.
+    The mode is None (kept), offloaded, or recomputed. In the order of rows: compute time in addition to F and its
+    backward, memory times time divided by `room` (left out if `room` is None), and time on each of the copy `streams`.
+    Copies on the stream `main` count as compute time. `round_trip` is the least ticks from the end of F to the
+    backward.
     """
     found: dict[PassKind | None, tuple[Fraction | int, ...]] = {}
     for mode, (keeps, _) in stage.memory_until_backward.items():
@@ -146,8 +150,10 @@ def _needs(stage: Stage, round_trip: Ticks, main: str, room: MemorySteps | None,
 
 
 def _area_from_backward(stage: Stage) -> MemoryTicks:
-    """Return the memory times ticks of an activation from the start of its backward on, split or full, whichever is
-    less."""
+    """Return the memory times ticks of an activation from the start of its backward on.
+
+    The backward is split or full, whichever takes less.
+    """
     fused = stage.activation * stage.fused
     if stage.weight is None:
         return fused

@@ -24,8 +24,7 @@ from solver.bounds.analytic.idle_time.memory_energy import area, area_left_at_la
 
 
 class BusyInterval(NamedTuple):
-    """Least length in ticks of the interval from a device's first pass to the end of one of its gradients, and the
-    proof's text."""
+    """Least ticks from a device's first pass to the end of one of its gradients, and the proof's text."""
 
     ticks: Value
     text: str
@@ -49,13 +48,11 @@ class BusyIntervals:
         self.computes = f"It computes {self._say(self.work)} in all"
 
     def to_last_gradient(self) -> BusyInterval:
-        """Return the strongest bound on the interval from the device's first pass to the end of its last gradient
-        pass."""
+        """Return the strongest bound on the interval from the device's first pass to the end of its last gradient."""
         return _longest(self._by_work(), self._by_memory())
 
     def to_gradient_of_last_forward(self, last: list[StageId]) -> BusyInterval:
-        """Return the strongest bound on the interval that ends with the gradient of the micro-batch whose forward is
-        last.
+        """Return the strongest bound on the interval that ends with the gradient of the last forward's micro-batch.
 
         `last` are the stages on the device of the chain that this micro-batch traverses; the interval ends with its
         gradient pass on the first of them.
@@ -63,8 +60,7 @@ class BusyIntervals:
         return _longest(self._by_work_after_last_forward(last), self._by_memory_after_last_forward(last))
 
     def _by_work(self) -> BusyInterval:
-        """Return a lower bound, in ticks, on the time from the device's first pass to the end of its last gradient, by
-        its work.
+        """Return a lower bound, by its work, on the ticks from the device's first pass to the end of its last gradient.
 
         It is the work that cannot be later than that gradient, plus the idle time that is unavoidable. Weight passes
         alone can be later, as many as memory has room for. Idle are the wait before the first backward, and later round
@@ -87,11 +83,10 @@ class BusyIntervals:
         return BusyInterval(ticks, text)
 
     def _by_work_after_last_forward(self, last: list[StageId]) -> BusyInterval:
-        """Bound the interval by the work that memory cannot have left at the last forward's end, idle time, and a round
-        trip.
+        """Bound the interval by the work that is done by the last forward's end, idle time, and a round trip.
 
-        The round trip takes the micro-batch of that forward, of the chain with stages `last` here, to the last stage
-        and back.
+        Work must be done by then if memory cannot have it left. The round trip takes the micro-batch of that forward,
+        of the chain with stages `last` here, to the last stage and back.
         """
         # If a backward runs before the last forward, so does the idle time at the head.
         idle = self.idle if self.apart else 0
@@ -106,8 +101,7 @@ class BusyIntervals:
         return BusyInterval(ticks, text)
 
     def _by_memory(self) -> BusyInterval | None:
-        """Bound the interval to the last gradient by the memory times time that all activations take, divided by the
-        capacity.
+        """Bound the interval to the last gradient by memory times time of all activations, divided by the capacity.
 
         What weight passes after the last gradient occupy is left out. None if memory is unlimited or gradients take
         memory.
@@ -121,8 +115,7 @@ class BusyIntervals:
         return BusyInterval(ticks, text)
 
     def _by_memory_after_last_forward(self, last: list[StageId]) -> BusyInterval | None:
-        """Bound the interval by memory times time up to the last forward's end, divided by the capacity, plus a round
-        trip.
+        """Bound the interval by memory times time to the last forward's end, over the capacity, plus a round trip.
 
         The round trip is that of the micro-batch of this forward, of the chain with stages `last` here, to the last
         stage and back. None if memory is unlimited or gradients take memory.
@@ -141,8 +134,10 @@ class BusyIntervals:
 
     @property
     def _capacity_that_counts(self) -> MemorySteps | None:
-        """Capacity of the device; None if unlimited, or if some B takes more memory than it frees, which is not
-        covered."""
+        """Capacity of the device.
+
+        None if unlimited, or if some B takes more memory than it frees, which is not covered.
+        """
         return self.capacity if min(map(self.view.freed_by_backward, self.stages)) >= 0 else None
 
     def _at_capacity(self, capacity: MemorySteps, taken: Fraction | MemoryTicks) -> Value:
@@ -171,10 +166,9 @@ class BusyIntervals:
         return [(s, len(self.view.microbatches_of[s])) for s in self.stages]
 
     def _weights(self) -> Sequence[tuple[Ticks, MemorySteps, int]]:
-        """Return for each stage of the device its weight passes: (ticks, memory that one occupies until it ends,
-        number).
+        """Return for each stage of the device its weight passes.
 
-        Empty where backwards are never split.
+        They are (ticks, memory that one occupies until it ends, number). Empty where backwards are never split.
         """
         counts = self._counts() if self.view.splits else ()
         return [(self.view.ticks[W, s], self.view.memory_until_weight[s], n) for s, n in counts]
@@ -183,8 +177,10 @@ class BusyIntervals:
         return amount(self.problem, ticks)
 
     def _idle_between(self, count: int) -> Ticks:
-        """Return the idle ticks of the device in `count` consecutive round trips after the first; 0 if memory forces
-        none."""
+        """Return the idle ticks of the device in `count` consecutive round trips after the first.
+
+        0 if memory forces none.
+        """
         return count * self.forced_round_trips.gap.idle
 
     def _idling(self, idle: Ticks, later: int) -> str:

@@ -67,8 +67,7 @@ def tail_gap(paths: Paths, device: int, chains: list[list[StageId]]) -> IdleGap:
 
 
 class ForcedRoundTrips(NamedTuple):
-    """The number of round trips (`trips`) that must lie between a device's first and last gap, and the gap that each
-    leaves."""
+    """The number of round trips (`trips`) that must lie between a device's first and last gap, and the gap of each."""
 
     trips: int
     gap: IdleGap
@@ -130,10 +129,10 @@ def _pending(view: PipelineView, stage: int) -> list[tuple[Ticks, MemorySteps]]:
 
 
 def forced_apart(view: PipelineView, device: int, chains: list[list[StageId]]) -> bool:
-    """True if memory cannot have all activations of a device at once, so that some backward starts before the last
-    forward.
+    """True if memory cannot have all activations of a device at once.
 
-    Then the gap before the first backward and that after the last forward do not overlap, and their idle times add up.
+    Then some backward starts before the last forward. Then the gap before the first backward and that after the last
+    forward do not overlap, and their idle times add up.
     """
     capacity = view.room[device]
     stages = [stage for chain in chains for stage in chain]

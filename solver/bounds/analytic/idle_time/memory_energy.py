@@ -1,5 +1,7 @@
-"""Memory times time that a device's activations occupy from forward to backward, and that its memory has (energetic
-reasoning)."""
+"""Memory times time that a device's activations occupy, and that its memory has (energetic reasoning).
+
+An activation occupies memory from forward to backward.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,10 @@ from solver.bounds.analytic.critical_paths import Paths
 
 
 def area(paths: Paths, stage: int) -> MemoryTicks:
-    """Return the least memory times ticks that one micro-batch occupies for a stage, from its forward to its backward's
-    end."""
+    """Return the least memory times ticks that one micro-batch occupies for a stage.
+
+    It does from its forward to its backward's end.
+    """
     view = paths.view
     activation, freed = view.memory_in_flight[stage], view.freed_by_backward(stage)
     waiting = activation * (paths.forward[stage] + paths.round_trip[stage])
@@ -40,8 +44,7 @@ def unused_at_first(
 
 
 def area_left_at_last_forward(paths: Paths, stages: list[StageId], capacity: MemorySteps) -> Fraction:
-    """Return the most memory times ticks that activations in memory at the end of a device's last forward can still
-    need.
+    """Return the most memory times ticks that activations in memory at a device's last forward's end can still need.
 
     Only where no B takes more memory than it frees (`freed`). All forwards are over then, so each micro-batch is in one
     of three states; `area` is the least memory times ticks that it takes in all.
@@ -70,10 +73,10 @@ def area_left_at_last_forward(paths: Paths, stages: list[StageId], capacity: Mem
 
 
 def _left_for_weight(paths: Paths, stage: int) -> Fraction:
-    """Return the most memory times ticks of `area` left when B ends, divided by the memory in use from then on: in
-    ticks.
+    """Return the most ticks of `area` left when B ends.
 
-    0 where backwards are never split, or where B frees all of the activation.
+    That is memory times ticks, divided by the memory in use from then on. 0 where backwards are never split, or where B
+    frees all of the activation.
     """
     view = paths.view
     activation, memory_until_weight = view.memory_in_flight[stage], view.memory_until_weight[stage]
@@ -84,7 +87,9 @@ def _left_for_weight(paths: Paths, stage: int) -> Fraction:
 
 
 def _least_ticks_each(paths: Paths, stages: list[StageId]) -> Fraction:
-    """Return the least ticks of forward that it takes to fill a unit of memory; 0 if no stage of a device takes
-    memory."""
+    """Return the least ticks of forward that it takes to fill a unit of memory.
+
+    0 if no stage of a device takes memory.
+    """
     activation = paths.view.memory_in_flight
     return min((Fraction(paths.forward[s], activation[s]) for s in stages if activation[s]), default=Fraction(0))

@@ -57,8 +57,7 @@ def modes_count(view: PipelineView) -> bool:
 
 
 class ModeCounts:
-    """Least work of one device, in ticks, for each number of passes outside of blocks and each number of split
-    backwards.
+    """Least work of one device, in ticks, for each number of passes outside of blocks and of split backwards.
 
     `work` has it, with a row for each number outside of blocks and a column for each number split. `alone` has the
     number of forwards outside of blocks in each row (as many backwards are outside of them), `split` the number of
@@ -81,29 +80,37 @@ class ModeCounts:
         self.work: Numbers = self._work()
 
     def _blocks(self, view: PipelineView) -> bool:
-        """True if the device can run blocks: all its stages have some, and its memory has room for two of the smallest
-        activations."""
+        """True if the device can run blocks.
+
+        It can if all its stages have some, and its memory has room for two of the smallest activations.
+        """
         capacity = view.room[view.placement.stage_device[self.stages[0]]]
         least = min(view.memory_in_flight[s] for s in self.stages)
         room = capacity is None or 2 * least <= capacity
         return room and all(one.block is not None for one in self.ticks.values())
 
     def largest(self, value: dict[StageId, int]) -> Numbers:
-        """Return for n = 0, 1, ..., `total` the greatest sum of `value` over n micro-batches; `value` has a number by
-        stage."""
+        """Return for n = 0, 1, ..., `total` the greatest sum of `value` over n micro-batches.
+
+        `value` has a number by stage.
+        """
         return sums(sorted(self._each(value), reverse=True))
 
     def least(self, value: dict[StageId, int]) -> Numbers:
-        """Return for n = 0, 1, ..., `total` the least sum of `value` over n micro-batches; `value` has a number by
-        stage."""
+        """Return for n = 0, 1, ..., `total` the least sum of `value` over n micro-batches.
+
+        `value` has a number by stage.
+        """
         return sums(sorted(self._each(value)))
 
     def _each(self, value: dict[StageId, int]) -> Iterable[int]:
         return chain.from_iterable(repeat(value[s], n) for s, n in self.numbers.items())
 
     def _work(self) -> Numbers:
-        """Return the table `work`: ticks of all forwards and full backwards, less what blocks save, plus what splitting
-        costs."""
+        """Return the table `work`.
+
+        It has the ticks of all forwards and full backwards, less what blocks save, plus what splitting costs.
+        """
         ticks = self.ticks
         base = sum((ticks[s].forward + ticks[s].whole) * n for s, n in self.numbers.items())
         work = base - self._saved()[self.total - self.alone]
@@ -132,6 +139,8 @@ def sums(values: list[int]) -> Numbers:
 
 
 def compact(values: Numbers) -> Numbers:
-    """Return whole numbers as 64-bit integers if sums of a few of them fit; else the array of Python's integers as it
-    is."""
+    """Return whole numbers as 64-bit integers if sums of a few of them fit.
+
+    Else the array of Python's integers as it is.
+    """
     return values if np.abs(values).max(initial=0) > _LONGEST else values.astype(np.int64)

@@ -18,11 +18,10 @@ from solver.bounds.analytic.modes.values import ModeValues
 
 
 class Weights(NamedTuple):
-    """Memory of one device that waits during the passes of a stage, in steps: during its forward, gradient and weight
-    pass.
+    """Memory of one device that waits during the passes of a stage, in steps.
 
-    The stage may be on another device. The ticks of all passes, each times its weight, add up to the memory times ticks
-    that the device needs.
+    The passes are its forward, gradient and weight pass. The stage may be on another device. The ticks of all passes,
+    each times its weight, add up to the memory times ticks that the device needs.
     """
 
     forward: MemorySteps
@@ -31,8 +30,10 @@ class Weights(NamedTuple):
 
 
 class Delays:
-    """Least sum over a device's passes of ticks times weight, for each row of `ModeCounts` and number of split
-    backwards."""
+    """Least sum of ticks times weight over a device's passes.
+
+    It is for each row of `ModeCounts` and number of split backwards.
+    """
 
     def __init__(self, counts: ModeCounts, weights: Mapping[StageId, Weights]) -> None:
         stages = {s: (one, weights[s]) for s, one in counts.ticks.items()}
@@ -55,8 +56,10 @@ class Delays:
 
 
 def _less_if_split(ticks: Durations, weights: Weights) -> MemoryTicks:
-    """Return the change of a backward's ticks times weight if it is split instead of full; 0 where that saves
-    nothing."""
+    """Return the change of a backward's ticks times weight if it is split instead of full.
+
+    0 where that saves nothing.
+    """
     if ticks.b is None or ticks.w is None:
         return 0
     split = weights.gradient * ticks.b + weights.weight * ticks.w

@@ -27,8 +27,7 @@ class MemoryTime(NamedTuple):
 
 
 class DeviceMemory:
-    """Memory of the device at index `at` of `devices`, and its activations' least time in memory if all meet a
-    threshold.
+    """Memory of the device at index `at` of `devices`, and its activations' least time in it if all meet a threshold.
 
     Activations are in use during their passes here and those on the path to the last stage and back. `start` is the
     earliest start of the device's first pass in ticks; the memory freed by a backward must not be negative.
@@ -64,11 +63,10 @@ class DeviceMemory:
         self._summed = np.cumsum(self.most.astype(object))
 
     def memory_time(self, until: Ticks, splits: list[Numbers], at: int) -> MemoryTime:
-        """Return the memory times ticks that this device's activations need and that it has, if all devices meet
-        `until` ticks.
+        """Return the memory times ticks that this device's activations need and that it has.
 
-        The device's own counts of passes are those with the greatest `given` - `needed`. `splits` has the result of
-        `most_split` for each device; `at` is the index of this device.
+        All devices are assumed to meet `until` ticks. The device's own counts of passes are those with the greatest
+        `given` - `needed`. `splits` has the result of `most_split` for each device; `at` is the index of this device.
         """
         elsewhere = self.lags + sum(
             int(delays.by_row(np.maximum(splits[other], 0))[splits[other] >= 0].min()) for other, delays in self.others

@@ -18,13 +18,13 @@ from solver.bounds.analytic.modes.counts import ModeCounts, Numbers
 
 
 class Argument(NamedTuple):
-    """A lower bound by one argument about a device, in ticks, for each number of passes outside of blocks and of
-    splits.
+    """A lower bound by one argument about a device, in ticks.
 
-    The argument is about an instant: the end of the device's last forward, which is on the chain whose stages here are
-    `last`; or, with `last` None, the end of its last gradient; or, if `after` and `tail` are 0, the end of its work. At
-    that instant at most `after` ticks of the device's work are left; all other work runs before it, and not before tick
-    `start`; and at least `tail` ticks follow it. `values` is the sum: `start`, the work less `after`, and `tail`.
+    It is for each number of passes outside of blocks and of splits. The argument is about an instant: the end of the
+    device's last forward, which is on the chain whose stages here are `last`; or, with `last` None, the end of its last
+    gradient; or, if `after` and `tail` are 0, the end of its work. At that instant at most `after` ticks of the
+    device's work are left; all other work runs before it, and not before tick `start`; and at least `tail` ticks follow
+    it. `values` is the sum: `start`, the work less `after`, and `tail`.
 
     `values` has rows for the passes outside of blocks and columns for the split backwards; `start` and `after` may have
     a single row or column for all. `head` and `first_backward` are the earliest starts of the device's first pass and
@@ -42,13 +42,13 @@ class Argument(NamedTuple):
 
 
 class ModeValues:
-    """Lower bounds that one device proves, in ticks, for each number of its passes outside of blocks and of split
-    backwards.
+    """Lower bounds that one device proves, in ticks.
 
-    `values` has a row for each number outside of blocks and a column for each number split, as `counts` has
-    (`ModeCounts`). Arguments are in groups: one argument of each group is valid, but it is not known which, so the
-    least value of the group counts; over groups the greatest counts. Two cases are computed, of which the least counts:
-    memory is full at the first backward, or has room for one more forward.
+    They are for each number of its passes outside of blocks and of split backwards. `values` has a row for each number
+    outside of blocks and a column for each number split, as `counts` has (`ModeCounts`). Arguments are in groups: one
+    argument of each group is valid, but it is not known which, so the least value of the group counts; over groups the
+    greatest counts. Two cases are computed, of which the least counts: memory is full at the first backward, or has
+    room for one more forward.
     """
 
     def __init__(self, paths: Paths, objective: Objective, device: int) -> None:
@@ -102,11 +102,11 @@ class ModeValues:
     def _by_ends(
         self, ends: HeadsAndTails, forwards: Numbers, after_forward: list[Numbers]
     ) -> Iterator[list[Argument]]:
-        """Yield groups of arguments with the heads and tails `ends`: by the device's own end, its last gradient, its
-        last forward.
+        """Yield groups of arguments with the heads and tails `ends`.
 
-        `forwards` has by row the most ticks of forwards before the first backward; `after_forward` has for each chain
-        the most work left when a forward of that chain is the device's last.
+        They are by the device's own end, its last gradient, and its last forward. `forwards` has by row the most ticks
+        of forwards before the first backward; `after_forward` has for each chain the most work left when a forward of
+        that chain is the device's last.
         """
         paths, work = self.paths, self.counts.work
         leads = [
@@ -143,8 +143,10 @@ class ModeValues:
         return max(here + back, here - paths.gradient[first] + paths.backward[first] if own else 0)
 
     def _most_before_first_backward(self, room: MemorySteps | None) -> Numbers:
-        """Return by row the most ticks of forwards outside of blocks before the first backward, within the memory
-        `room`."""
+        """Return by row the most ticks of forwards outside of blocks before the first backward.
+
+        The memory `room` must admit them.
+        """
         counts, view = self.counts, self.view
         ticks = {s: one.forward for s, one in counts.ticks.items()}
         most = most_value([(ticks[s], view.memory_in_flight[s], n) for s, n in counts.numbers.items()], room)
@@ -153,10 +155,9 @@ class ModeValues:
         return np.minimum(counts.largest(ticks)[counts.alone], most)
 
     def _most_after_last_gradient(self) -> Numbers:
-        """Return the most ticks of weight passes after the device's last gradient pass: an array by number of split
-        backwards.
+        """Return the most ticks of weight passes after the device's last gradient pass.
 
-        There may be no more than memory has room for.
+        It is an array by number of split backwards. There may be no more than memory has room for.
         """
         counts = self.counts
         items = self._weight_items()
@@ -197,8 +198,10 @@ class ModeValues:
         return counts.total if self.capacity is None or least == 0 else min(counts.total, self.capacity // least)
 
     def _weight_items(self) -> list[tuple[Ticks, MemorySteps, int]]:
-        """Return for each stage its weight passes: (ticks, memory that one occupies until it ends, number); empty if
-        not split."""
+        """Return for each stage its weight passes: (ticks, memory that one occupies until it ends, number).
+
+        Empty if not split.
+        """
         view, counts = self.view, self.counts
         return [
             (one.w, view.memory_until_weight[s], counts.numbers[s])
