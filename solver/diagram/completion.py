@@ -78,8 +78,7 @@ def completion(steps: Steps, most: int, stop: Event, among: Among | None = None)
 
 
 def numbers_of(kept: ModelledSteps) -> int:
-    """Return an estimate of the integers that `completion` stores, without regard to the states that memory
-    excludes."""
+    """Return an estimate of the integers that `completion` stores, also for states that memory excludes."""
     steps, found = kept.steps, 1
     for first in np.unique(steps.first):
         distributions = distribution_count(int(steps.in_flight[first]), int((steps.first == first).sum()))
@@ -88,8 +87,10 @@ def numbers_of(kept: ModelledSteps) -> int:
 
 
 def _all_states(steps: Steps, most: int, stop: Event) -> list[Numbers] | None:
-    """Return the sorted keys of all states of each layer but the last; None if there are more than `most`, or after a
-    stop."""
+    """Return the sorted keys of all states of each layer but the last.
+
+    None if there are more than `most`, or after a stop.
+    """
     keys, after_block = [np.zeros(1, np.int64)], np.empty(0, np.int64)
     for done in range(int(steps.microbatches.sum()) - 1):
         after_step, after_next_block = keys_after(keys[-1], steps, done)
@@ -102,10 +103,10 @@ def _all_states(steps: Steps, most: int, stop: Event) -> list[Numbers] | None:
 
 @compiled
 def keys_after(keys: Numbers, steps: Steps, done: int) -> tuple[Numbers, Numbers]:
-    """Return the keys of the successors of some states by a step, and those by a block; a state may appear more than
-    once.
+    """Return the keys of the successors of some states by a step, and those by a block.
 
-    `keys` are the states' keys, and `done` is the number of steps done in each of them.
+    A state may appear more than once. `keys` are the states' keys, and `done` is the number of steps done in each of
+    them.
     """
     ran, pending = np.zeros_like(steps.ticks), np.zeros_like(steps.ticks)
     most_steps, most_blocks = most_moves(steps.blocks)
@@ -188,10 +189,10 @@ def _in_time(row: Numbers, least: Short, state: int, value: int) -> bool:
 
 @inlined
 def _rows_of(key: int, keys: Numbers, first: Numbers) -> tuple[int, int]:
-    """Return the range (since, until) of completion rows of the state `key`; (0, 0) if it is not among the sorted
-    `keys`.
+    """Return the range (since, until) of completion rows of the state `key`.
 
-    `first` has for each of `keys` the index of its first row, and one entry more.
+    (0, 0) if it is not among the sorted `keys`. `first` has for each of `keys` the index of its first row, and one
+    entry more.
     """
     state = place_of(key, keys, 0, len(keys))
     if state == len(keys) or keys[state] != key:
@@ -201,8 +202,7 @@ def _rows_of(key: int, keys: Numbers, first: Numbers) -> tuple[int, int]:
 
 @inlined
 def place_of(key: int, keys: Numbers, low: int, high: int) -> int:
-    """Return the index of the first of the sorted `keys` from `low` to `high` - 1 that is not less than `key`, else
-    `high`.
+    """Return the index from `low` to `high` - 1 of the first of the sorted `keys` not less than `key`, else `high`.
 
     A binary search inside compiled code.
     """

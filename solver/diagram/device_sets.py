@@ -40,10 +40,10 @@ def trials(problem: Problem, chains: Iterable[tuple[StageId, ...]]) -> list[Tria
 
 
 def in_even_steps(problem: Problem, chain: Sequence[StageId], most: int) -> Iterator[tuple[StageId, ...]]:
-    """Yield the stages on the first device of a chain and on 1 to `most` others, at even intervals up to the last
-    device.
+    """Yield the stages on the first device of a chain and on 1 to `most` others.
 
-    The largest set is first; nothing is yielded for a chain on one device.
+    These are at even intervals up to the last device. The largest set is first; nothing is yielded for a chain on one
+    device.
     """
     first, *others = devices_of(problem, chain)
     for count in range(min(len(others), most), 0, -1):

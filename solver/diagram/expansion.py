@@ -80,10 +80,9 @@ def _copy_with(step: int, gradient: int, ran: Numbers, after: Numbers) -> None:
 
 @compiled
 def _with_room(keys: Numbers, labels: Numbers, blocks: Flags, found: int, many: int) -> tuple[Numbers, Numbers, Flags]:
-    """Return the arrays, of which `found` entries are in use, with room for `many` more: as they are, or copied to
-    larger ones.
+    """Return the arrays with room for `many` more entries: as they are, or copied to larger ones.
 
-    `keys` and `blocks` have an entry for each row of `labels`.
+    `found` entries are in use. `keys` and `blocks` have an entry for each row of `labels`.
     """
     if found + many <= len(keys):
         return keys, labels, blocks

@@ -54,8 +54,7 @@ def has_joint_weights(plain: Problem, stage_of: Sequence[StageId]) -> bool:
 
 
 class _JointSearch(ThresholdSearch):
-    """Threshold search over steps in which the weight tasks of one original stage (`stage_of`) occupy memory
-    together."""
+    """Threshold search over steps in which weight tasks of one original stage (`stage_of`) occupy memory together."""
 
     stage_of: Sequence[StageId] = ()
 
@@ -69,11 +68,11 @@ class _JointSearch(ThresholdSearch):
 
 
 def with_joint_weights(kept: ModelledSteps, plain: Problem, stage_of: Sequence[StageId]) -> ModelledSteps:
-    """Return the steps with the weight tasks of one original stage on one device joined: they free their memory
-    together.
+    """Return the steps with the weight tasks of one original stage on one device joined.
 
-    From the end of the gradient task whose stage in `plain` has the activation, the memory is in use until all of them
-    have run. `stage_of` maps each stage of `plain`, in which tasks are stages, to its original stage.
+    They free their memory together. From the end of the gradient task whose stage in `plain` has the activation, the
+    memory is in use until all of them have run. `stage_of` maps each stage of `plain`, in which tasks are stages, to
+    its original stage.
     """
     steps, passes = kept.steps, kept.passes
     stage_of_pass = [stage_of[one.stage] for one in passes]

@@ -13,10 +13,10 @@ from solver.diagram.steps import Numbers, Steps
 
 
 class Layer(NamedTuple):
-    """A layer of states: the state with key `keys[n]` has the labels `labels[first[n]:first[n + 1]]`; the keys are
-    sorted.
+    """A layer of states.
 
-    A label is a row of times in ticks (see `solver.diagram.transitions`).
+    The state with key `keys[n]` has the labels `labels[first[n]:first[n + 1]]`; the keys are sorted. A label is a row
+    of times in ticks (see `solver.diagram.transitions`).
     """
 
     keys: Numbers

@@ -78,8 +78,8 @@ class Model(Protocol[Made_contra, Layer]):
         """
 
     def reduced(self, parts: Sequence[Made_contra], done: int) -> ReducedLayer:
-        """Return layer number `done`, made of these nodes: dominated ones pruned, those beyond the width merged or
-        dropped.
+        """Return layer number `done`, made of these nodes.
 
-        `parts` is empty where all nodes that lead on are in later layers, by moves that skip this one.
+        Dominated ones are pruned, those beyond the width merged or dropped. `parts` is empty where all nodes that lead
+        on are in later layers, by moves that skip this one.
         """

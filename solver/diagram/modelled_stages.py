@@ -42,8 +42,7 @@ def owner_of(problem: Problem, chain: Sequence[StageId], stages: Sequence[StageI
 
 
 def in_flight(problem: Problem, stage: int) -> int:
-    """Return the most micro-batches that can be between forward and gradient pass on a stage, by the memory of its
-    device."""
+    """Return the most micro-batches that can be between forward and gradient on a stage, by its device's memory."""
     room, taken = problem.room[problem.placement.stage_device[stage]], problem.stages[stage].activation
     count = len(problem.microbatches_of[stage])
     return count if room is None or taken <= 0 else min(count, room // taken)
@@ -55,6 +54,8 @@ def state_count(problem: Problem, stages: Sequence[StageId]) -> int:
 
 
 def distribution_count(microbatches: int, steps: int) -> int:
-    """Return an estimate of the number of states of a layer: distributions of `microbatches` in flight over a chain's
-    `steps`."""
+    """Return an estimate of the number of states of a layer.
+
+    They are distributions of `microbatches` in flight over a chain's `steps`.
+    """
     return comb(steps + microbatches, steps) // steps

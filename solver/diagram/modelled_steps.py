@@ -126,11 +126,10 @@ def _starts_and_ends(paths: Paths, every: Sequence[Step]) -> tuple[TickArray, Ti
 def _outside_of_blocks(
     problem: Problem, every: Sequence[Step], stages: Sequence[StageId]
 ) -> tuple[TickArray, TickArray]:
-    """Return the least ticks of each step in `every`, and of the part of a backward after its gradient pass, which can
-    wait.
+    """Return the least ticks of each step in `every`, and of the part of a backward after its gradient pass.
 
-    That part is 0 for forwards. Passes that may overlap with one of a stage that is not modelled count as short as in
-    that block.
+    That part can wait. That part is 0 for forwards. Passes that may overlap with one of a stage that is not modelled
+    count as short as in that block.
     """
     placement, kept = problem.placement, set(stages)
     others = [set(placement.stages_of[placement.stage_device[one.stage]]) - kept for one in every]
@@ -141,8 +140,10 @@ def _outside_of_blocks(
 
 
 def _blocks(problem: Problem, every: Sequence[Step]) -> TickArray:
-    """Return the ticks of the block of each forward step (row) and gradient step (column) of `every`; -1 where there is
-    none."""
+    """Return the ticks of the block of each forward step (row) and gradient step (column) of `every`.
+
+    -1 where there is none.
+    """
     where, found = problem.placement.stage_device, np.full((len(every), len(every)), NONE, np.int64)
     for n, one in enumerate(every):
         for g, other in enumerate(every):
@@ -155,8 +156,7 @@ def _blocks(problem: Problem, every: Sequence[Step]) -> TickArray:
 def _digits(
     first: Numbers, last: Numbers, microbatches: Numbers, most: Numbers
 ) -> tuple[Numbers, Numbers | None, Numbers]:
-    """Return three arrays by step: the base of its digit in a state's key, what the step adds to the key, and shared
-    digits.
+    """Return three arrays by step: the base of its digit in a state's key, what it adds to the key, shared digits.
 
     The second is None for keys too large. The digit of a step counts the micro-batches in flight that have done it. The
     digit of a chain's last step counts all micro-batches that have done it; in the first chain it is left out, as the
@@ -178,8 +178,7 @@ def _digits(
 
 
 def _of_a_chain_there(every: Sequence[Step], device: Numbers, first: Numbers, takes: MemoryArray) -> dict[str, Numbers]:
-    """Return two arrays by step, on the forwards of its chain on its device: the last one's index, and their memory in
-    all.
+    """Return two arrays by step, on its chain's forwards on its device: the last one's index, and their whole memory.
 
     The arrays are named `forward` and `whole`. `every` are the steps; arrays by step have the index of its `device`,
     the `first` step of its chain, and the memory that it `takes`.
@@ -193,8 +192,10 @@ def _of_a_chain_there(every: Sequence[Step], device: Numbers, first: Numbers, ta
 
 
 def _tail(paths: Paths, step: Step, device: DeviceId | None) -> Ticks:
-    """Return the least ticks from the end of a gradient pass to the end of its chain; `NOTHING` where a device's span
-    counts."""
+    """Return the least ticks from the end of a gradient pass to the end of its chain.
+
+    `NOTHING` where a device's span counts.
+    """
     return paths.tail(step.stage) if device is None else NOTHING
 
 

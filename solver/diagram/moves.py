@@ -73,11 +73,10 @@ def _fill_in(key: int, steps: Steps, done: int, ran: Numbers) -> None:
 
 @inlined
 def _fill_in_shared(key: int, steps: Steps, ran: Numbers) -> None:
-    """Fill `ran` with the micro-batches in flight that have done each step in the state `key`, if several steps share a
-    digit.
+    """Fill `ran` with the micro-batches in flight that have done each step in the state `key`.
 
-    The digit's value is a row number of `steps.decoded`. There is a single chain then; completed micro-batches are left
-    out.
+    This is for keys in which several steps share a digit. The digit's value is a row number of `steps.decoded`. There
+    is a single chain then; completed micro-batches are left out.
     """
     together, last = steps.decoded.shape[1], len(ran) - 1
     for step in range(last):
@@ -91,12 +90,11 @@ def _fill_in_shared(key: int, steps: Steps, ran: Numbers) -> None:
 
 @inlined
 def _may_wait(step: int, ran: Numbers, steps: Steps) -> int:
-    """Return the number of weight passes that may be pending on the device of a step when that starts; -1 without
-    limit.
+    """Return the number of weight passes that may be pending on the device of a step when that starts.
 
-    `_NOT_NEXT` if no micro-batch has arrived or memory forbids the step. Memory also forbids it if afterwards the
-    remaining forwards of the oldest micro-batch there would not fit: memory of younger ones of its chain is in use
-    until its gradients have run. `ran` has by step the micro-batches that have done it.
+    -1 without limit. `_NOT_NEXT` if no micro-batch has arrived or memory forbids the step. Memory also forbids it if
+    afterwards the remaining forwards of the oldest micro-batch there would not fit: memory of younger ones of its chain
+    is in use until its gradients have run. `ran` has by step the micro-batches that have done it.
     """
     device, takes, first = steps.device[step], steps.takes[step], steps.first[step]
     if step == first:

@@ -23,16 +23,16 @@ from solver.diagram.steps import NEVER, NONE, NOTHING, ModelledSteps, Numbers, S
 
 
 class SmallerDiagram(NamedTuple):
-    """A diagram over few stages: its steps (`kept`), and the completion rows of its states (`layers`), by steps
-    done."""
+    """A diagram over few stages: its steps (`kept`), and its states' completion rows (`layers`), by steps done."""
 
     kept: ModelledSteps
     layers: Sequence[CompletionRows]
 
 
 class ProjectedCompletions(NamedTuple):
-    """Completion rows (cost-to-go of each time of a label) of smaller diagrams, and how states of a larger one map to
-    theirs.
+    """Completion rows of smaller diagrams, and how states of a larger one map to theirs.
+
+    A row has the cost-to-go of each time of a label.
 
     Arrays have a row for each smaller diagram, and a column for each step or device of the larger one. By step: its
     addition to the `key` of the smaller state, and 1 if it is a step there too (`own`); for micro-batches that did this
@@ -98,12 +98,11 @@ def projected_completions(
 
 
 def _by_step(kept: ModelledSteps, fewer: ModelledSteps) -> dict[str, list[int]]:
-    """Return how each step of the larger diagram `kept` maps to a smaller one, `fewer`: lists with an entry for each
-    step.
+    """Return how each step of the larger diagram `kept` maps to a smaller one, `fewer`.
 
-    They are `key`, what the step adds to the key of the smaller state; `own`, 1 if it is a step there too; and for
-    micro-batches that did this step last `slot`, the place of their times in a completion row, `last`, their chain's
-    last step there, and `gone`, the ticks since their last own step.
+    The lists have an entry for each step. They are `key`, what the step adds to the key of the smaller state; `own`, 1
+    if it is a step there too; and for micro-batches that did this step last `slot`, the place of their times in a
+    completion row, `last`, their chain's last step there, and `gone`, the ticks since their last own step.
     """
     steps, smaller_steps = kept.steps, fewer.steps
     numbers = {kept.passes.index(one): number for number, one in enumerate(fewer.passes)}
@@ -121,11 +120,11 @@ def _by_step(kept: ModelledSteps, fewer: ModelledSteps) -> dict[str, list[int]]:
 
 
 def _by_device(problem: Problem, kept: ModelledSteps, fewer: ModelledSteps) -> dict[str, list[int]]:
-    """Return how each device of the larger diagram `kept` maps to a smaller one, `fewer`: lists with an entry for each
-    device.
+    """Return how each device of the larger diagram `kept` maps to a smaller one, `fewer`.
 
-    They are the place in a completion row of its earliest start (`free`, or -1), and of its time with all work done
-    (`whole`, or -1 if other stages of the device are modelled there: then `late` has that time).
+    The lists have an entry for each device. They are the place in a completion row of its earliest start (`free`, or
+    -1), and of its time with all work done (`whole`, or -1 if other stages of the device are modelled there: then
+    `late` has that time).
     """
     where, few, slots = problem.placement.stage_device, devices_of(problem, fewer.stages), fewer.steps.slots
     found: dict[str, list[int]] = {name: [] for name in _BY_DEVICE}
@@ -142,14 +141,14 @@ def _by_device(problem: Problem, kept: ModelledSteps, fewer: ModelledSteps) -> d
 def look_ahead(
     projected: Numbers, until: Numbers, follows: Numbers, ran: Numbers, completions: ProjectedCompletions, steps: Steps
 ) -> bool:
-    """Fill `projected` with the completion rows of the state `ran` in each smaller diagram, converted to the label's
-    times.
+    """Fill `projected` with the completion rows of the state `ran` in each smaller diagram.
 
-    `ran` has by step the micro-batches that have done it. Rows of diagram n are those from `until[n - 1]` (0 for the
-    first) to `until[n]`, none for a diagram whose steps have all run, which gives no bound, since a later step of other
-    stages may start after the end that it counts. `follows` becomes, by time, the maximum over the diagrams of the
-    minimum over their rows, `NOTHING` without any. All are cost-to-go in ticks. Returns False if a smaller diagram has
-    no such state, or no row for it: on its stages no order that memory admits gets there and to an end in time.
+    They are converted to the label's times. `ran` has by step the micro-batches that have done it. Rows of diagram n
+    are those from `until[n - 1]` (0 for the first) to `until[n]`, none for a diagram whose steps have all run, which
+    gives no bound, since a later step of other stages may start after the end that it counts. `follows` becomes, by
+    time, the maximum over the diagrams of the minimum over their rows, `NOTHING` without any. All are cost-to-go in
+    ticks. Returns False if a smaller diagram has no such state, or no row for it: on its stages no order that memory
+    admits gets there and to an end in time.
     """
     found, size = 0, len(follows)
     for time in range(size):
@@ -183,10 +182,10 @@ def look_ahead(
 def _fill_in(
     projected: Numbers, row: Short, diagram: int, ran: Numbers, completions: ProjectedCompletions, steps: Steps
 ) -> None:
-    """Fill `projected` with the cost-to-go of each time of the larger label, from a `row` of smaller diagram number
-    `diagram`.
+    """Fill `projected` with the cost-to-go of each time of the larger label.
 
-    Times that the smaller diagram does not know get `NOTHING`; `ran` has by step the micro-batches that have done it.
+    It is from a `row` of smaller diagram number `diagram`. Times that the smaller diagram does not know get `NOTHING`;
+    `ran` has by step the micro-batches that have done it.
     """
     devices = len(steps.room)
     for time in range(len(projected)):

@@ -22,12 +22,12 @@ _AT_ONCE = 32
 
 @compiled
 def reduced(keys: Numbers, labels: Numbers, width: int) -> tuple[Numbers, Numbers, Numbers, bool]:
-    """Return the non-dominated labels of all states: keys, index of each state's first label, labels, and if any were
-    merged.
+    """Return the non-dominated labels of all states.
 
-    `keys` are sorted and may repeat; `labels` has a row of times for each. The index has one entry more than the keys
-    returned, the number of labels. Of each state the first `width` labels stay, by sum and then lexicographically. Each
-    other label is merged into the one that it lowers least, which gets the minimum of each time.
+    The result is keys, index of each state's first label, labels, and if any were merged. `keys` are sorted and may
+    repeat; `labels` has a row of times for each. The index has one entry more than the keys returned, the number of
+    labels. Of each state the first `width` labels stay, by sum and then lexicographically. Each other label is merged
+    into the one that it lowers least, which gets the minimum of each time.
     """
     states, first = np.empty(len(keys), np.int64), np.zeros(len(keys) + 1, np.int64)
     kept, words = np.empty_like(labels), np.empty(len(keys), np.int64)

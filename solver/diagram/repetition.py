@@ -50,8 +50,7 @@ def skip(rounds: Sequence[Layer], steps: Steps, most: int) -> tuple[int, Ticks]:
 
 
 def _delay(before: Layer, after: Layer, steps: Steps) -> Ticks:
-    """Return the greatest d such that each label of `after` is at least d ticks later than some label of its state in
-    `before`.
+    """Return the greatest d so that each label of `after` is at least d ticks later than one of its state in `before`.
 
     0 if a state had none.
     """

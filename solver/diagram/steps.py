@@ -104,8 +104,10 @@ class ModelledSteps(NamedTuple):
 
 
 def longest_of(steps: Steps) -> Ticks:
-    """Return the ticks of all passes and lags in sequence, which no time in the diagram exceeds; each may be in a
-    block."""
+    """Return the ticks of all passes and lags in sequence, which no time in the diagram exceeds.
+
+    Each may be in a block.
+    """
     return ticks_of_all(steps.ticks, steps.later, steps.lag, steps.blocks, steps.microbatches)
 
 

@@ -107,19 +107,17 @@ def _with(chain: Sequence[StageId], stages: Sequence[StageId], more: int) -> tup
 
 
 def _with_one_more(chain: Sequence[StageId], stages: Sequence[StageId]) -> Iterator[tuple[StageId, ...]]:
-    """Yield `stages` with one further stage of the chain added, for each stage after the first of them, the last one
-    first."""
+    """Yield `stages` with one further stage of the chain added, for each after the first of them, the last first."""
     for stage in reversed(chain[chain.index(stages[0]) :]):
         if stage not in stages:
             yield _with(chain, stages, stage)
 
 
 def _stage_after(problem: Problem, chain: Sequence[StageId], stages: Sequence[StageId]) -> StageId | None:
-    """Return the chain's stage that follows the last of `stages` on a device with several of them; None if there is
-    none.
+    """Return the chain's stage that follows the last of `stages` on a device with several of them.
 
-    A diagram that also models this stage proves more where few micro-batches are in flight: each round of these loses
-    time between the two stages, and over many rounds the losses add up.
+    None if there is none. A diagram that also models this stage proves more where few micro-batches are in flight: each
+    round of these loses time between the two stages, and over many rounds the losses add up.
     """
     where = problem.placement.stage_device
     for last, after in zip(reversed(chain[:-1]), reversed(chain), strict=False):

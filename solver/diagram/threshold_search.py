@@ -72,11 +72,10 @@ class ThresholdSearch:
         return modelled_steps(self.problem, self.paths, stages, owner)
 
     def smaller_diagram(self, stages: Sequence[StageId], owner: DeviceId | None) -> SmallerDiagram | None:
-        """Return the completion bounds of a backward pass over some stages, to prune orders over these and over more
-        stages.
+        """Return the completion bounds of a backward pass over some stages.
 
-        `owner` is the device whose span counts, None for the makespan. None if too many integers would be stored, or
-        after a stop.
+        They prune orders over these and over more stages. `owner` is the device whose span counts, None for the
+        makespan. None if too many integers would be stored, or after a stop.
         """
         kept = self.kept(stages, owner)
         if kept is None or numbers_of(kept) > DIAGRAMS.completion_numbers * self.numbers:
@@ -142,11 +141,10 @@ class ThresholdSearch:
     def _before_threshold(
         self, smaller: SmallerDiagram, value: Ticks, rows: int, work: int, numbers: int
     ) -> tuple[SmallerDiagram | None, int]:
-        """Return a smaller diagram whose completion rows, up to `rows` per state, are of orders that may end before
-        `value`.
+        """Return a smaller diagram whose completion rows are of orders that may end before `value`.
 
-        The second value is the number of labels looked at. The diagram is None if that takes more than `work` labels,
-        more than `numbers` integers would be stored, or after a stop.
+        A state has up to `rows` of them. The second value is the number of labels looked at. The diagram is None if
+        that takes more than `work` labels, more than `numbers` integers would be stored, or after a stop.
         """
         reached, completions = list[Labels](), projected_completions(self.problem, smaller.kept, [smaller])
         least = least_end(smaller.kept.steps, self._width, work, self.stop, completions, value, reached=reached)

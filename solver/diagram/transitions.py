@@ -16,13 +16,13 @@ from solver.diagram.steps import NEVER, NONE, Numbers, Steps
 def take_move(
     label: Numbers, step: int, gradient: int, ran: Numbers, slack: int, before_all: bool, steps: Steps
 ) -> int:
-    """Apply a step, or a block of it with a gradient, to a label in place; return the end of a chain's last step, else
-    0.
+    """Apply a step, or a block of it with a gradient, to a label in place.
 
-    That end, in ticks, includes the least time after the step (`steps.tail`). `gradient` is -1 without a block, `ran`
-    has by step the micro-batches that have done it before, `slack` are the ticks of weight passes that may be pending
-    at the start (-1 without limit). `before_all`: no pass of the device whose time counts has run; passes on other
-    devices may then have ended long ago, and leave the times of devices as they are.
+    Return the end of a chain's last step, else 0. That end, in ticks, includes the least time after the step
+    (`steps.tail`). `gradient` is -1 without a block, `ran` has by step the micro-batches that have done it before,
+    `slack` are the ticks of weight passes that may be pending at the start (-1 without limit). `before_all`: no pass of
+    the device whose time counts has run; passes on other devices may then have ended long ago, and leave the times of
+    devices as they are.
     """
     device = steps.device[step]
     free, whole = steps.slots + device, steps.slots + len(steps.room) + device
@@ -57,11 +57,11 @@ def _arrival(label: Numbers, step: int, ran: Numbers, steps: Steps) -> int:
 
 @inlined
 def note_end(label: Numbers, step: int, ran: Numbers, end: int, steps: Steps) -> int:
-    """Store the end of a micro-batch's step, in ticks, in the label; after its chain's last step drop its time from the
-    label.
+    """Store the end of a micro-batch's step, in ticks, in the label.
 
-    Returns `end` plus the least time after the step (`tail`) if it is its chain's last one, else 0; 0 and no change if
-    `step` is -1. `ran` has by step the micro-batches that had done it before.
+    After its chain's last step drop its time from the label. Returns `end` plus the least time after the step (`tail`)
+    if it is its chain's last one, else 0; 0 and no change if `step` is -1. `ran` has by step the micro-batches that had
+    done it before.
     """
     if step == NONE:
         return 0

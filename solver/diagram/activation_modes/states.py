@@ -34,11 +34,11 @@ class State(NamedTuple):
 
 
 class Label(NamedTuple):
-    """Times in ticks of a partial order: when each stream is free (`free`), and each device after all weight passes
-    (`over`).
+    """Times in ticks of a partial order.
 
-    `queues` have times, oldest first: arrivals of micro-batches between two modelled stages, forwards and backwards;
-    for each mode the earliest starts of the gradient passes, and the ends of the last step if that must be tracked.
+    They are when each stream is free (`free`), and each device after all weight passes (`over`). `queues` have times,
+    oldest first: arrivals of micro-batches between two modelled stages, forwards and backwards; for each mode the
+    earliest starts of the gradient passes, and the ends of the last step if that must be tracked.
     """
 
     free: tuple[Ticks, ...]
@@ -116,8 +116,7 @@ class States:
         return self._done * sum(stage.microbatches for stage in self._holding.stages)
 
     def left(self, state: State) -> list[tuple[Ticks, Ticks]]:
-        """Return for each device the least ticks of computation left until its last gradient pass, and of its weight
-        passes.
+        """Return by device the least ticks of computation left until its last gradient pass, and of its weight passes.
 
         Weight passes that are pending in this state do not count.
         """
@@ -248,10 +247,9 @@ class States:
         return (*state.runs[:device], new, *state.runs[device + 1 :])
 
     def _slack(self, stage: ModelledStage, memory_in_use: MemorySteps) -> Ticks | None:
-        """Return the ticks of weight passes that may be pending on a stage's device while `memory_in_use` is occupied
-        otherwise.
+        """Return the ticks of weight passes that may be pending on a stage's device.
 
-        None without limit; -1 if `memory_in_use` exceeds the memory.
+        `memory_in_use` is occupied otherwise meanwhile. None without limit; -1 if `memory_in_use` exceeds the memory.
         """
         device = self._holding.devices[stage.device]
         if device.room is None:

@@ -35,10 +35,9 @@ class ActivationModes:
         self.root = ModeLayer({state: [label]})
 
     def expanded(self, layer: ModeLayer, done: int) -> Iterator[Children]:
-        """Yield the children of the layer's states, state by state; labels that cannot end before the threshold are
-        left out.
+        """Yield the children of the layer's states, state by state.
 
-        `done` is the number of layers before.
+        Labels that cannot end before the threshold are left out. `done` is the number of layers before.
         """
         states, threshold = self._states, self._threshold
         for state, labels in layer.items():

@@ -50,11 +50,10 @@ class ChainSteps:
         self._skips = alike and not len(completions.all) and not self._may_block
 
     def expanded(self, layer: Layer, done: int) -> Iterator[Children]:
-        """Yield the labels one step later, and two steps later by a block, in parts that one call of compiled code
-        takes.
+        """Yield the labels one step later, and two steps later by a block.
 
-        Labels that completion bounds exclude are left out; the ends of complete orders are the children's values.
-        `done` is the number of steps run before the layer.
+        They come in parts that one call of compiled code takes. Labels that completion bounds exclude are left out; the
+        ends of complete orders are the children's values. `done` is the number of steps run before the layer.
         """
         if self._reached is not None:
             self._reached.append(layer.least())
