@@ -33,8 +33,7 @@ class Tuned:
 
 
 def tuned(default: Any, unit: str, low: float, high: float, experiment: str | None = None) -> Any:
-    """Return the dataclass field of a parameter with this default, its unit, and its sensible range from `low` to
-    `high`.
+    """Return the dataclass field of a parameter with this default, unit, and sensible range from `low` to `high`.
 
     For a tuple, unit and range are those of its entries. `experiment` describes the measurement that gave the default;
     None if it was chosen by judgement.

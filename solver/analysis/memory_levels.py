@@ -124,8 +124,7 @@ class _Device:
         return sorted(levels)
 
     def at_most(self, amount: MemorySteps) -> MemorySteps:
-        """Return the highest memory level up to `amount` that some schedule can have on the device, in steps of
-        memory."""
+        """Return the highest memory level, in steps, up to `amount` that some schedule can have on the device."""
         if self._levels is None:
             return min(amount // self._step * self._step, self.most)
         return self._levels[max(0, bisect_right(self._levels, amount) - 1)]

@@ -48,8 +48,10 @@ class ParetoFront:
         self._proved[level] = certificate
 
     def analytic(self, level: Fraction) -> Certificate:
-        """Return the strongest analytic certificate for the capacities of a level; results are cached, and no search is
-        run."""
+        """Return the strongest analytic certificate for the capacities of a level.
+
+        Results are cached, and no search is run.
+        """
         if level not in self._analytic:
             began = time.monotonic()
             self._analytic[level] = certificates(self.levels.under(level), self.problem.objective)[0]

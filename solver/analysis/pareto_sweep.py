@@ -105,10 +105,10 @@ def frontier(
 
 
 class _Sweep:
-    """Sweep over memory levels: the problem is solved at some of them, and the results form the Pareto front of
-    `result`.
+    """Sweep over memory levels.
 
-    `ends` solves at the ends of the range, `between` inside it, and `curve` adds analytic bounds at many more levels.
+    The problem is solved at some of them, and the results form the Pareto front of `result`. `ends` solves at the ends
+    of the range, `between` inside it, and `curve` adds analytic bounds at many more levels.
     """
 
     def __init__(

@@ -146,8 +146,7 @@ def _ticks(tasks: Sequence[TaskSpec]) -> Ticks:
 
 
 def _shorten(fused: list[TaskSpec], kind: PassKind, part: TaskSpec, saved: Ticks) -> None:
-    """Subtract the ticks `saved` by a task of B or W from the same task of the full backward `fused`, if it has that
-    task.
+    """Subtract the ticks `saved` by a task of B or W from the same task of the full backward `fused`, if it has it.
 
     The list `fused`, the full backward's tasks, is changed in place.
     """
@@ -159,11 +158,10 @@ def _shorten(fused: list[TaskSpec], kind: PassKind, part: TaskSpec, saved: Ticks
 
 
 def _moves(problem: Problem, device: int) -> Iterator[Perturbation]:
-    """Yield the problem with 10 % of a device's largest stage, in time and memory, moved to a neighbouring stage of its
-    chain.
+    """Yield the problem with 10 % of a device's largest stage moved to a neighbouring stage of its chain.
 
-    The neighbours are the stage before and the one after, unless they are on the same device or have other tasks. Where
-    several chains have the same layers, their corresponding stages move as well.
+    Time and memory move. The neighbours are the stage before and the one after, unless they are on the same device or
+    have other tasks. Where several chains have the same layers, their corresponding stages move as well.
     """
     where = problem.placement
     stages = [s for s in where.stages_of[device] if problem.microbatches_of[s]]

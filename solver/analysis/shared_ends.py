@@ -15,8 +15,7 @@ _ENDS = (("embedding", 0), ("output layer", -1))
 
 
 def sharing_ends(problem: Problem) -> Iterator[Perturbation]:
-    """Yield at most one change: all devices share the work that the ends of a chain have in excess of the stages
-    between.
+    """Yield at most one change: all devices share the work that a chain's ends have in excess of the stages between.
 
     The shared parts run as in vocabulary parallelism (arXiv 2411.05288, algorithm 1), with collectives as long as the
     longest transfer. A stage with modes of saving memory keeps these, and all of its activation.
@@ -58,8 +57,7 @@ def _may_have_modules(problem: Problem) -> bool:
 
 
 def _divided(stage: Stage, usual: Stage, devices: int) -> tuple[Stage, Stage]:
-    """Return two stages: one with times and memory that nowhere exceed those of the stage `usual`, and one with the
-    excess.
+    """Return two stages: one with times and memory that nowhere exceed those of stage `usual`, one with the excess.
 
     The second has an equal part of the excess, rounded down, for each of the `devices`.
     """

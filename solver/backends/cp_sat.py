@@ -51,10 +51,10 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Callbacks:
-    """Functions that CP-SAT calls for every better solution (with its values and objective), and for every better
-    bound.
+    """Functions that CP-SAT calls for every better solution, and for every better bound.
 
-    They are called on any of its threads. An error in one of them ends the call of CP-SAT, which then raises it.
+    With a solution come its values and objective. They are called on any of its threads. An error in one of them ends
+    the call of CP-SAT, which then raises it.
     """
 
     on_solution: Callable[[ValueOf, float], None]

@@ -78,8 +78,10 @@ def destructive_bounds(
 
 
 class _Refuting:
-    """State of the search: the groups of devices still to try, the step as a share of the gap, and the time or work
-    left."""
+    """State of the search.
+
+    It has the groups of devices still to try, the step as a share of the gap, and the time or work left.
+    """
 
     def __init__(
         self,
@@ -131,8 +133,10 @@ class _Refuting:
                 self._share = max(_PARAMS.least_step, self._share / 2)
 
     def _open(self) -> tuple[Value, Value]:
-        """Return the proved bound and the value to stay below in ticks, with own results that `known` does not have
-        yet."""
+        """Return the proved bound and the value to stay below, in ticks.
+
+        Both include own results that `known` does not have yet.
+        """
         low, upper = self._known()
         return max(low, self._proved), upper if self._found is None else min(upper, self._found)
 

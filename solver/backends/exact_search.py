@@ -20,8 +20,7 @@ Callback = Callable[[Timeline | None, Value], None]
 
 @dataclass(frozen=True)
 class CpSatResult:
-    """Final result of CP-SAT: the best timeline found (None: none) and the proved bound in ticks, 0 if it proves
-    nothing.
+    """Final result of CP-SAT: the best timeline found (None: none), the proved bound in ticks (0: nothing proved).
 
     `complete`: nothing was left to search.
     """
@@ -34,10 +33,10 @@ class CpSatResult:
 def improve(
     model: ExactModel, limits: Limits, seconds: float, stop: Event, callback: Callback, core_guided: bool = False
 ) -> CpSatResult:
-    """Search for better schedules and better bounds until optimal, stopped, or after `seconds`; report each to
-    `callback`.
+    """Search for better schedules and better bounds until optimal, stopped, or after `seconds`.
 
-    `core_guided` selects core-guided search. `Disagreement` if CP-SAT contradicts the known schedule.
+    Report each to `callback`. `core_guided` selects core-guided search. `Disagreement` if CP-SAT contradicts the known
+    schedule.
     """
     search = _Search(model, callback)
     answer = search.run(replace(_parameters(model, limits, seconds), gap=limits.gap, core_guided=core_guided), stop)
@@ -50,8 +49,10 @@ def improve(
 
 @dataclass(frozen=True)
 class First:
-    """Result of a search for any schedule: its timeline, or `none` True if none exists; neither if the time was too
-    short."""
+    """Result of a search for any schedule: its timeline, or `none` True if none exists.
+
+    Neither if the time was too short.
+    """
 
     timeline: Timeline | None
     none: bool

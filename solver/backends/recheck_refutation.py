@@ -48,10 +48,9 @@ def recheck_refutation(
 
 
 def _model(problem: Problem, at_most: Ticks, devices: Collection[DeviceId] | None) -> cp_model.CpModel:
-    """Return the model of all schedules of at most `at_most` ticks in which these devices, or all (None), obey their
-    limits.
+    """Return the model of all schedules of at most `at_most` ticks in which devices obey their limits.
 
-    `NotCoveredError` where no such model is complete.
+    They are these devices, or all (None). `NotCoveredError` where no such model is complete.
     """
     if problem.objective.repeats:
         raise NotCoveredError("no search by CP-SAT bounds a period")

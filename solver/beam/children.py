@@ -34,12 +34,11 @@ class Children(NamedTuple):
 
 @inner
 def moves_of(row: Numbers, scratch: Numbers, moves: Numbers, walks: Walks) -> int:
-    """Fill `moves` with the moves possible at a node, a row (STEP, MATE, DELAY, START, END) for each; return their
-    number.
+    """Fill `moves` with the moves possible at a node, a row (STEP, MATE, DELAY, START, END) for each.
 
-    STEP is a forward or gradient, MATE the gradient in a block with it or -1; DELAY is 1 if a pending weight pass runs
-    first though neither time nor memory requires it; START and END are in ticks. Moves that memory does not admit are
-    left out. `row` is the node; `scratch` is working space of its length.
+    Return their number. STEP is a forward or gradient, MATE the gradient in a block with it or -1; DELAY is 1 if a
+    pending weight pass runs first though neither time nor memory requires it; START and END are in ticks. Moves that
+    memory does not admit are left out. `row` is the node; `scratch` is working space of its length.
     """
     found, size, steps = 0, row.shape[0], walks.device.shape[0]
     for step in range(steps):
@@ -87,15 +86,14 @@ def expand(
     sums: NDArray[np.float64],
     out: Children,
 ) -> tuple[int, int]:
-    """Write the children of the nodes from row `since` on to `out` while there is room; return their number and the
-    next row.
+    """Write the children of the nodes from row `since` on to `out` while there is room.
 
-    The next row is the first one not expanded. For each node, the move that could end first is determined, of single
-    steps without DELAY; moves that could start on its device before that end are made, and blocks that start less than
-    `prefers.block_wait` ticks after it. If that first move is a forward that takes limited memory, the same is done
-    once more without that forward, since memory taken too soon may keep all others waiting. `rows` has a node in each
-    row, `out` is a `Children`; `scratch`, `moves` and `sums` are working space for a node, its moves (5 columns), and
-    estimates by device.
+    Return their number and the next row. The next row is the first one not expanded. For each node, the move that could
+    end first is determined, of single steps without DELAY; moves that could start on its device before that end are
+    made, and blocks that start less than `prefers.block_wait` ticks after it. If that first move is a forward that
+    takes limited memory, the same is done once more without that forward, since memory taken too soon may keep all
+    others waiting. `rows` has a node in each row, `out` is a `Children`; `scratch`, `moves` and `sums` are working
+    space for a node, its moves (5 columns), and estimates by device.
     """
     found = 0
     for number in range(since, rows.shape[0]):

@@ -120,13 +120,12 @@ def rank_children(
 
 @inner
 def _least(row: Numbers, cost_to_go: Short, walks: Walks, number: Numbers) -> np.int64:
-    """Return a lower bound in ticks on the end of all orders that begin as a node: the largest of its times plus
-    cost-to-go.
+    """Return a lower bound in ticks on the end of all orders that begin as a node.
 
-    The times are those when micro-batches in flight end the last pass of the node, when devices are free, and when they
-    are free after all pending weight passes. `row` is the node; `cost_to_go` has the ticks to the end after each of
-    these times in this order, micro-batches from the oldest on, and `number` is by device its index there, -1 for a
-    device without a stage.
+    That is the largest of its times plus cost-to-go. The times are those when micro-batches in flight end the last pass
+    of the node, when devices are free, and when they are free after all pending weight passes. `row` is the node;
+    `cost_to_go` has the ticks to the end after each of these times in this order, micro-batches from the oldest on, and
+    `number` is by device its index there, -1 for a device without a stage.
     """
     ends, free, waiting, _, _ = offsets(walks)
     steps, devices = walks.device.shape[0], walks.room.shape[0]

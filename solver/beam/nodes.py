@@ -83,11 +83,10 @@ def is_next(row: Numbers, step: int, walks: Walks) -> bool:
 
 @inner
 def arrival_at(row: Numbers, step: int, walks: Walks) -> int:
-    """Return the tick at which the next micro-batch has arrived at a step: its end of the step before plus the
-    transfer.
+    """Return the tick at which the next micro-batch has arrived at a step.
 
-    0 for a chain's first step. The device may still be busy then. `row` is a node in which `is_next` is true of the
-    step.
+    That is its end of the step before plus the transfer. 0 for a chain's first step. The device may still be busy then.
+    `row` is a node in which `is_next` is true of the step.
     """
     if walks.before[step] < 0:
         return 0

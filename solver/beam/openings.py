@@ -7,11 +7,11 @@ from pipesched.problem.quantities import Ticks
 
 
 def openings(problem: Problem) -> list[list[Ticks]]:
-    """Return candidates for the opening times of all devices in ticks: 0, or for the span the arrival of the first
-    forward.
+    """Return candidates for the opening times of all devices, in ticks.
 
-    One candidate is for all chains; others are for a single chain, for which the others wait: where one chain reaches a
-    device first and the other last, a device that starts both at once is also the last to end.
+    They are 0, or for the span the arrival of the first forward. One candidate is for all chains; others are for a
+    single chain, for which the others wait: where one chain reaches a device first and the other last, a device that
+    starts both at once is also the last to end.
     """
     if not problem.objective.by_device:
         return [[0] * problem.devices]

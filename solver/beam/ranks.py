@@ -36,13 +36,13 @@ class Preference(NamedTuple):
 
 @inner
 def _add_up(row: Numbers, walks: Walks, sums: NDArray[np.float64]) -> tuple[int, float]:
-    """Fill `sums` with estimates by device, a row for each of `_WORK` to `_AREA`; return two about micro-batches in
-    flight.
+    """Fill `sums` with estimates by device, a row for each of `_WORK` to `_AREA`.
 
-    These are the latest of their estimated ends, and the sum of these ends, in ticks, if each micro-batch ran alone
-    from now on; 0 if none is in flight. The rows are, for what still has to run: ticks of work, number of forwards,
-    number of gradients, ticks of pending weight passes, the tick at which a micro-batch first arrives at the device
-    (`NEVER` if none does), and memory times ticks that activations will occupy. `row` is the node.
+    Return two about micro-batches in flight. These are the latest of their estimated ends, and the sum of these ends,
+    in ticks, if each micro-batch ran alone from now on; 0 if none is in flight. The rows are, for what still has to
+    run: ticks of work, number of forwards, number of gradients, ticks of pending weight passes, the tick at which a
+    micro-batch first arrives at the device (`NEVER` if none does), and memory times ticks that activations will occupy.
+    `row` is the node.
     """
     ends, free, waiting, _, _ = offsets(walks)
     steps, devices, longest, flying = walks.device.shape[0], walks.room.shape[0], 0, 0.0

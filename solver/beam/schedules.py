@@ -28,10 +28,9 @@ def schedule_of_moves(problem: Problem, walks: Walks, moves: Sequence[tuple[Step
     blocked: dict[int, set[int]] = {at: set() for at in range(len(steps))}
 
     def run_weights(counts: np.ndarray, device: int) -> None:
-        """Append to the device's order `counts[step]` weight passes of each gradient step, those of longest duration
-        first.
+        """Append to the device's order `counts[step]` weight passes of each gradient step.
 
-        Micro-batches whose backward ran in a block have none and are skipped.
+        Those of longest duration come first. Micro-batches whose backward ran in a block have none and are skipped.
         """
         for step in walks.waits[walks.since[device] : walks.since[device + 1]]:
             for _ in range(counts[step]):
@@ -59,8 +58,10 @@ def schedule_of_moves(problem: Problem, walks: Walks, moves: Sequence[tuple[Step
 
 
 def _pass(problem: Problem, step: Step, number: int, weight: bool = False) -> Pass:
-    """Return the pass of a step for the micro-batch with index `number` on the step's stage, or its weight pass
-    (`weight`)."""
+    """Return the pass of a step for the micro-batch with index `number` on the step's stage.
+
+    With `weight`, its weight pass.
+    """
     microbatch = problem.microbatches_of[step.stage][number]
     # A weight pass without duration, as `Walks` has none for it, is part of a full backward.
     whole = not problem.stages[step.stage].weight

@@ -73,10 +73,9 @@ class _BlockOrders:
         self._room = _room(walks, start.shape[1])
 
     def expanded(self, layer: _Nodes, done: int) -> Iterator[Children]:
-        """Yield children in parts that one call of compiled code fills; for the last layer, the best value of its
-        nodes.
+        """Yield children in parts that one call of compiled code fills.
 
-        `done` is the number of steps taken before the layer.
+        For the last layer, the best value of its nodes. `done` is the number of steps taken before the layer.
         """
         if done == self._layers:
             values = self._values(layer.nodes)
@@ -101,8 +100,10 @@ class _BlockOrders:
         return ReducedLayer(best, arcs=Arcs(best.layers, best.parents, best.moves))
 
     def _values(self, nodes: Numbers) -> Numbers:
-        """Return for each complete node the longest time of a device in ticks, from its opening, with its pending
-        weight passes."""
+        """Return for each complete node the longest time of a device from its opening, in ticks.
+
+        Pending weight passes are included.
+        """
         walks = self._walks
         _, free, waiting, _, _ = offsets(walks)
         ends_of = nodes[:, free:waiting].copy()
@@ -158,8 +159,10 @@ def _room(walks: Walks, size: int) -> _Room:
 
 
 def _children(nodes: Numbers, walks: Walks, prefers: Preference, room: _Room) -> Iterator[Rows]:
-    """Yield the children of a layer's nodes in parts, each valid until the next, since they share the arrays of
-    `room`."""
+    """Yield the children of a layer's nodes in parts, each valid until the next.
+
+    Parts share the arrays of `room`.
+    """
     since = 0
     out = room.children
     while since < len(nodes):

@@ -95,8 +95,10 @@ def steps_of_chains(problem: Problem) -> list[Step]:
 
 
 def walks_of(problem: Problem, opens: Sequence[Ticks] | None = None) -> Walks:
-    """Return the arrays of a problem for which `covers` is true; `opens` are the opening times of devices in ticks,
-    else 0."""
+    """Return the arrays of a problem for which `covers` is true.
+
+    `opens` are the opening times of devices in ticks, else 0.
+    """
     opens = opens or [0] * problem.devices
     steps, where = steps_of_chains(problem), problem.placement.stage_device
     count, stages = len(steps), [problem.stages[step.stage] for step in steps]
@@ -168,8 +170,7 @@ def _holding(
     ticks: Sequence[Sequence[Ticks]],
     tails: Sequence[Ticks],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the memory that a micro-batch occupies on a device while a step is its next one, and what it will still
-    take.
+    """Return the memory that a micro-batch occupies on a device while a step is its next, and what it will still take.
 
     Both are arrays by step and device (`occupied` and `area` of `Walks`); the second is in memory times ticks, on the
     shortest path to the end. `device` and `tails`, the ticks from a step's start to the end of its chain, are by step.
@@ -192,10 +193,10 @@ def _holding(
 
 
 def _firsts(steps: Sequence[Step], microbatches: Sequence[int]) -> list[int]:
-    """Return by step the index, among the micro-batches of all chains one after the other, of the first of the step's
-    chain.
+    """Return by step the index of the first micro-batch of the step's chain.
 
-    `microbatches` has by step the number of micro-batches of its chain.
+    It counts the micro-batches of all chains one after the other. `microbatches` has by step the number of
+    micro-batches of its chain.
     """
     of_chain = dict(zip((step.chain for step in steps), microbatches, strict=True))
     return [sum(count for chain, count in of_chain.items() if chain < step.chain) for step in steps]
@@ -227,8 +228,7 @@ def _saved(
 
 
 def _safe(problem: Problem, steps: Sequence[Step], device: Sequence[DeviceId]) -> Numbers:
-    """Return by chain and device the step after which a micro-batch needs no more memory that others could hold for
-    ever.
+    """Return by chain and device the step after which a micro-batch needs no memory that others could hold for ever.
 
     With a single chain it is the chain's last forward on the device; with several, its last forward on any device, as
     they may wait for each other elsewhere. -1 where a chain does not visit the device.

@@ -186,8 +186,7 @@ def _linear(
 def _likeliest(
     linear: _Linear, at: Numbers, start: Numbers, spreads: Numbers, names: Sequence[str], params: CalibrationParams
 ) -> tuple[Numbers, Numbers, float]:
-    """Return the log rates, their standard errors, and the scatter of durations, by iteratively reweighted least
-    squares.
+    """Return log rates, their standard errors, and the scatter of durations, by iteratively reweighted least squares.
 
     All arrays are by rate, in the order of `names`: `at` are the log rates at which `linear` was made, `start` the
     prior ones, with standard deviations `spreads`. A measured duration counts 1 / sqrt(1 + (distance / scatter)²) of

@@ -11,11 +11,11 @@ from pipesched.problem.quantities import StageId, Ticks
 
 
 def in_flight_shares(problem: Problem) -> dict[StageId, int]:
-    """Return by stage how many micro-batches may be in flight at once, so that a device's memory is shared by its
-    stages.
+    """Return by stage how many micro-batches may be in flight at once.
 
-    Activations live for a round trip, so in the steady state a stage needs memory in proportion to its round trip. The
-    stages of a device have no entry if its memory has no limit, or if none of them has activations.
+    So a device's memory is shared by its stages. Activations live for a round trip, so in the steady state a stage
+    needs memory in proportion to its round trip. The stages of a device have no entry if its memory has no limit, or if
+    none of them has activations.
     """
     network, shares = problem.network, dict[int, int]()
     for device, capacity in enumerate(problem.room):

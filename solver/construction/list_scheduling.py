@@ -100,8 +100,10 @@ def block_policies(problem: Problem) -> list[Policy]:
 
 
 def fixes_warm_up(problem: Problem) -> bool:
-    """True if each device has one stage: then a policy may fix the number of forwards before the device's first
-    backward."""
+    """True if each device has one stage.
+
+    Then a policy may fix the number of forwards before the device's first backward.
+    """
     return all(len(stages) == 1 for stages in problem.placement.stages_of)
 
 

@@ -19,11 +19,11 @@ from pipesched.schedule.schedule import Schedule
 
 
 def folded(problem: Problem) -> Problem | None:
-    """Return the problem of one of two mirrored chains on half of the devices; None where the chains are not mirror
-    images.
+    """Return the problem of one of two mirrored chains on half of the devices.
 
-    None also for any other number of chains, chains that share a queue, and passes that are not plain. It has the
-    larger number of micro-batches of the two. Sending from a device to its mirror image takes no time in it.
+    None where the chains are not mirror images. None also for any other number of chains, chains that share a queue,
+    and passes that are not plain. It has the larger number of micro-batches of the two. Sending from a device to its
+    mirror image takes no time in it.
     """
     chains = problem.placement.chains
     if len(chains) != 2 or problem.walks.queues or problem.view is None:

@@ -69,10 +69,10 @@ FIRST_RULES = (
 
 
 class RuleMaker:
-    """Maker of rules for the list scheduler: equal ones on all stages, random ones by ranks, or others by a random
-    change.
+    """Maker of rules for the list scheduler.
 
-    With `split` backwards run as B and W.
+    It makes equal ones on all stages, random ones by ranks, or others by a random change. With `split` backwards run as
+    B and W.
     """
 
     def __init__(self, problem: Problem, shop: Shop, split: bool) -> None:
@@ -102,11 +102,10 @@ class RuleMaker:
         return Rules(np.array((self._split, 1, 0, 0, -1), np.int64), rules)
 
     def ranked(self, random: np.random.Generator) -> Rules:
-        """Return random rules by which the passes of a device are chosen by rank; the ranks are the same on all
-        devices.
+        """Return random rules by which the passes of a device are chosen by rank.
 
-        If micro-batches in flight are limited, it is on the first stage of a chain, to half to twice the number of
-        devices.
+        The ranks are the same on all devices. If micro-batches in flight are limited, it is on the first stage of a
+        chain, to half to twice the number of devices.
         """
         devices = len(self._shop.devices)
         rules = np.zeros((len(self._ticks), RULE_COLUMNS), np.int64)
@@ -151,11 +150,10 @@ class RuleMaker:
 
 
 def _in_flight(problem: Problem, shop: Shop) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return by stage the micro-batches in flight (not rounded) if nothing waits except for the bottleneck: Little's
-    law.
+    """Return by stage the micro-batches in flight if nothing waits except for the bottleneck: Little's law.
 
-    That is the time from the stage to the end and back, over the time that the bottleneck, the busiest device or
-    memory, needs for a micro-batch.
+    They are not rounded. That is the time from the stage to the end and back, over the time that the bottleneck, the
+    busiest device or memory, needs for a micro-batch.
     """
     stages = shop.stages
     trip = np.zeros(len(stages))

@@ -72,12 +72,11 @@ def best_times(problem: Problem, schedule: Schedule) -> Timeline:
 
 
 def retimed(problem: Problem, timeline: Timeline) -> Timeline | None:
-    """Return the order of a timeline with its best times in `problem`, which has other stages; None if it cannot run
-    there.
+    """Return the order of a timeline with its best times in `problem`, which has other stages.
 
-    Since `problem` may have other resources, the order of passes alone is tried too, without that of tasks that occupy
-    several resources. Passes that run once an iteration may belong to other stages in `problem`: the norm of all
-    gradients does if the first stages are frozen there.
+    None if it cannot run there. Since `problem` may have other resources, the order of passes alone is tried too,
+    without that of tasks that occupy several resources. Passes that run once an iteration may belong to other stages in
+    `problem`: the norm of all gradients does if the first stages are frozen there.
     """
     here, there = set(timeline.schedule.columns.pass_types), set(problem.network.tasks)
     if not here <= there or any(kind in ONCE for kind, _ in there - here):
@@ -105,10 +104,9 @@ def _spans(timeline: Timeline) -> list[Ticks]:
 
 
 def _paths_from(graph: Graph, sequence: Numbers, device: int) -> list[Ticks | None]:
-    """Return the longest paths in ticks from a device's first start to the end of every device; None where there is
-    none.
+    """Return the longest paths in ticks from a device's first start to the end of every device.
 
-    `sequence` is an order of the graph's nodes in which none precedes what it waits for.
+    None where there is none. `sequence` is an order of the graph's nodes in which none precedes what it waits for.
     """
     start = graph.column(_NEVER)
     for node in graph.opening[device]:

@@ -105,10 +105,10 @@ class TunedLists:
         self.halt[0] = 0
 
     def schedule(self, problem: Problem | None = None, threshold: Value | None = None) -> Schedule | None:
-        """Return the schedule of the best rules, for their problem or for `problem`, the same with more or fewer
-        micro-batches.
+        """Return the schedule of the best rules, for their problem or for `problem`.
 
-        None if there are no rules, memory deadlocks, or the value of the run is not less than `threshold` ticks.
+        `problem` is the same with more or fewer micro-batches. None if there are no rules, memory deadlocks, or the
+        value of the run is not less than `threshold` ticks.
         """
         if self.rules is None:
             return None

@@ -91,8 +91,7 @@ def _value(one: Candidate) -> Ticks:
 
 
 def _extended(problem: Problem, known: Timeline, one: Cut, other: Cut, least: int, name: str) -> Candidate | None:
-    """Return the candidate for `problem` computed from `known`, whose part between the cuts `one` and `other` is
-    repeated.
+    """Return the candidate for `problem` from `known`, whose part between the cuts `one` and `other` is repeated.
 
     The simulated schedule has at least `least` micro-batches. The number that it lacks must be a multiple of the
     micro-batches of its steady part, so it may have a few more. None if it does not become steady, or there is no such

@@ -70,10 +70,10 @@ class _Row:
 
 
 class ModeBound(NamedTuple):
-    """Lower bound on the period: whatever the modes, one micro-batch of each chain takes `value` ticks in the steady
-    state.
+    """Lower bound on the period.
 
-    `devices` are those whose work and memory prove it.
+    Whatever the modes, one micro-batch of each chain takes `value` ticks in the steady state. `devices` are those whose
+    work and memory prove it.
     """
 
     value: Fraction
@@ -186,8 +186,10 @@ def _add_area(unit: Problem, modes: list[_Mode], stage: int, room: MemorySteps, 
 
 
 def _shares(stages: list[StageId], modes: list[_Mode]) -> Iterator[_Row]:
-    """Yield the rows for shares of micro-batches: each backward runs in one mode, and each forward in at most one
-    block."""
+    """Yield the rows for shares of micro-batches.
+
+    Each backward runs in one mode, and each forward in at most one block.
+    """
     for stage in stages:
         yield _Row(Fraction(1), {mode: Fraction(1) for mode in modes if mode.stage == stage}, exact=True)
         blocks = {mode: Fraction(-1) for mode in modes if mode.forward == stage}
@@ -196,8 +198,10 @@ def _shares(stages: list[StageId], modes: list[_Mode]) -> Iterator[_Row]:
 
 
 def _multipliers(rows: list[_Row], modes: list[_Mode]) -> list[float] | None:
-    """Return the dual value of each row in the program that minimises the period; None if GLOP does not solve it in
-    time."""
+    """Return the dual value of each row in the program that minimises the period.
+
+    None if GLOP does not solve it in time.
+    """
     # The import loads pandas, which takes longer than solving most problems.
     from ortools.linear_solver.python import model_builder
 

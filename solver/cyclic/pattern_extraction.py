@@ -92,8 +92,10 @@ def read_pattern_anywhere(timeline: Timeline, graph: BlockGraph) -> Pattern | No
 
 
 def _pass_of(timeline: Timeline, kind: PassKind, stage: int, j: int) -> Pass:
-    """Return the pass of micro-batch `j` that runs a forward (F) or a gradient (B), for which it may have a full
-    backward."""
+    """Return the pass of micro-batch `j` that runs a forward (F) or a gradient (B).
+
+    For a gradient it may have a full backward.
+    """
     return Pass(BW if kind is B and timeline.schedule.is_fused(stage, j) else kind, stage, j)
 
 

@@ -28,8 +28,10 @@ from solver.cyclic.mode_bound import mode_bound
 
 @dataclass(frozen=True)
 class PeriodCertificate:
-    """Proof that no schedule repeats in less than `value` ticks per micro-batch, whatever it repeats, as text and
-    evidence."""
+    """Proof, as text and evidence, that no schedule repeats in less than `value` ticks per micro-batch.
+
+    This holds whatever the schedule repeats.
+    """
 
     kind: str
     value: Fraction
@@ -60,8 +62,10 @@ def period_certificates(problem: Problem, notes: list[str] | None = None) -> lis
 
 
 def one_of_each_chain(problem: Problem) -> Problem:
-    """Return the same problem with one micro-batch for each chain that has any, the unit that a steady state
-    repeats."""
+    """Return the same problem with one micro-batch for each chain that has any.
+
+    That is the unit that a steady state repeats.
+    """
     walked = sum(bool(problem.microbatches_of[chain[0]]) for chain in problem.placement.chains)
     return replace(problem, microbatches=walked)
 
@@ -108,8 +112,10 @@ def _load(unit: Problem, paths: Paths, device: int) -> PeriodCertificate:
 
 
 def _of_stream(unit: Problem, one: Certificate) -> PeriodCertificate:
-    """Return the period's certificate that a stream runs one task at a time, from that of its load in one
-    repetition."""
+    """Return the period's certificate that a stream runs one task at a time.
+
+    It is made from that of the stream's load in one repetition.
+    """
     value = Fraction(one.value_ticks, unit.microbatches)
     assert one.device is not None and one.evidence is not None
     text = f"For every {_each(unit)}: {one.text} That is {amount(unit, value)} a micro-batch."

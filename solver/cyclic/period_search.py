@@ -88,11 +88,10 @@ def best_pattern(
 
 
 class _Search:
-    """Bisection of the length of a period, for each number of copies (micro-batches in it), in rounds of growing
-    effort.
+    """Bisection of the length of a period, for each number of copies, in rounds of growing effort.
 
-    `run` makes the search, `offer` keeps a pattern if it is shorter than the best, and `done` is True when nothing is
-    left to try.
+    Copies are micro-batches in the period. `run` makes the search, `offer` keeps a pattern if it is shorter than the
+    best, and `done` is True when nothing is left to try.
     """
 
     def __init__(
@@ -146,8 +145,7 @@ class _Search:
             effort *= _PARAMS.growth
 
     def _longest(self, copies: int) -> Ticks:
-        """Return the greatest length in ticks, of a period with `copies` micro-batches of each chain, that is worth a
-        try.
+        """Return the greatest length in ticks worth a try for a period with `copies` micro-batches of each chain.
 
         It is just less than that of the best known pattern; without one, a length in which any micro-batches can repeat
         one after another.
@@ -159,11 +157,10 @@ class _Search:
         return copies * (sum(b.ticks for b in blocks) + sum(w.lag for w in waits) + fused)
 
     def _bisect(self, copies: int, effort: float) -> bool:
-        """Try lengths of a period with `copies` micro-batches of each chain, the bound first, for shorter and shorter
-        patterns.
+        """Try lengths of a period with `copies` micro-batches of each chain.
 
-        Returns True if CP-SAT decided every length tried; `effort` is the limit of one call, in seconds or counted
-        work.
+        The bound is first. Patterns get shorter and shorter. Returns True if CP-SAT decided every length tried;
+        `effort` is the limit of one call, in seconds or counted work.
         """
         each = copies * self.graph.microbatches
         low = max(ceil(self.bound * each), self.refuted.get(copies, -1) + 1)
@@ -184,11 +181,10 @@ class _Search:
         return settled
 
     def _attempt(self, copies: int, length: Ticks, effort: float) -> Verdict:
-        """Ask CP-SAT for a pattern of `copies` micro-batches of each chain in at most `length` ticks, and keep it if it
-        is better.
+        """Ask CP-SAT for a pattern of `copies` micro-batches of each chain in at most `length` ticks.
 
-        Returns `FOUND` for a pattern within the length, `NONE` if it proves that there is none, else `OPEN`. `effort`
-        is the limit, in seconds or counted work.
+        Keep it if it is better. Returns `FOUND` for a pattern within the length, `NONE` if it proves that there is
+        none, else `OPEN`. `effort` is the limit, in seconds or counted work.
         """
         if length < 1:
             return Verdict.NONE

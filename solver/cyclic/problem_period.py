@@ -58,8 +58,10 @@ _PARAMS = ProblemPeriodParams()
 
 
 class SearchLongRun(Protocol):
-    """Type of a function that searches for short schedules of a problem with many micro-batches, whatever its
-    objective."""
+    """Type of a function that searches for short schedules of a problem with many micro-batches.
+
+    It does so whatever the problem's objective.
+    """
 
     def __call__(self, problem: Problem, limits: Limits, stop: Event) -> list[Schedule]:
         """Return the schedules found within the limits, each shorter than the one before."""
@@ -146,8 +148,10 @@ class _Budget:
         return inf if self._work is not None else self.started + share * self.limits.seconds
 
     def part(self, share: float) -> Limits:
-        """Return limits with this share of the time or counted work that is left; counted work is then taken off what
-        is left."""
+        """Return limits with this share of the time or counted work that is left.
+
+        Counted work is then taken off what is left.
+        """
         seconds = max(0.0, self.limits.seconds - (time.monotonic() - self.started))
         work = None if self._work is None else share * self._work
         if self._work is not None:
@@ -158,10 +162,9 @@ class _Budget:
 def _patterns_of_known(
     long: Problem, graph: BlockGraph, bound: Fraction, budget: _Budget, stop: Event, notes: list[str]
 ) -> list[Pattern]:
-    """Return the patterns in the middle of published and list schedules of `long`, until one has the period of the
-    bound.
+    """Return the patterns in the middle of published and list schedules of `long`.
 
-    Failures are added to `notes`.
+    No more are read once one has the period of the bound. Failures are added to `notes`.
     """
     known, soon = list[Pattern](), budget.until(_PARAMS.reading_share)
 
@@ -202,8 +205,10 @@ def _runs_in(graph: BlockGraph, pattern: Pattern) -> bool:
 
 
 def long_run(problem: Problem, graph: BlockGraph) -> Problem:
-    """Return the problem with enough micro-batches for its schedules to be steady in their middle, to read patterns
-    there."""
+    """Return the problem with enough micro-batches for its schedules to be steady in their middle.
+
+    Patterns are read there.
+    """
     each = 3 * problem.placement.stages // graph.microbatches
     own = _PARAMS
     many = max(own.least_microbatches, min(own.microbatches_per_device * problem.devices, own.most_passes // each))
@@ -211,8 +216,10 @@ def long_run(problem: Problem, graph: BlockGraph) -> Problem:
 
 
 def _schedules(long: Problem, notes: list[str]) -> Iterator[Schedule]:
-    """Yield the schedules to read patterns from: the published ones, then list schedules. Failures are added to
-    `notes`."""
+    """Yield the schedules to read patterns from.
+
+    First come the published ones, then list schedules. Failures are added to `notes`.
+    """
     for heuristic in HEURISTICS:
         try:
             schedule = heuristic.order(long)
@@ -226,16 +233,15 @@ def _schedules(long: Problem, notes: list[str]) -> Iterator[Schedule]:
 
 
 def unroll(pattern: Pattern, problem: Problem, first: int = 0) -> Schedule:
-    """Return the pattern run over the problem's micro-batches, the first of which runs as the pattern's micro-batch
-    `first`.
+    """Return the pattern run over the problem's micro-batches.
 
-    `first` counts from 0 over the `pattern.copies` micro-batches that the pattern repeats. At the start and end, the
-    pattern runs with micro-batches missing; these parts are the warm-up and the cool-down. The schedule never uses more
-    memory than the pattern: the pattern's level is a sum over micro-batches of what each uses, and no micro-batch uses
-    less than nothing (an activation, less what B released or with what B took, and nothing after W). The unrolled order
-    is the pattern's with micro-batches left out, so each of its levels is part of such a sum. Levels depend on a
-    device's order alone, so starting everything as soon as possible does not change them. `ValueError` for a stage that
-    the pattern does not have.
+    The first of these runs as the pattern's micro-batch `first`. `first` counts from 0 over the `pattern.copies`
+    micro-batches that the pattern repeats. At the start and end, the pattern runs with micro-batches missing; these
+    parts are the warm-up and the cool-down. The schedule never uses more memory than the pattern: the pattern's level
+    is a sum over micro-batches of what each uses, and no micro-batch uses less than nothing (an activation, less what B
+    released or with what B took, and nothing after W). The unrolled order is the pattern's with micro-batches left out,
+    so each of its levels is part of such a sum. Levels depend on a device's order alone, so starting everything as soon
+    as possible does not change them. `ValueError` for a stage that the pattern does not have.
     """
     for stage, walked in enumerate(problem.microbatches_of):
         if walked and (B, stage) not in pattern.graph.of_pass:
@@ -248,11 +254,10 @@ def unroll(pattern: Pattern, problem: Problem, first: int = 0) -> Schedule:
 
 
 def _of_tasks(pattern: Pattern, problem: Problem, first: int) -> Schedule:
-    """Return the pattern unrolled where passes are several tasks: the orders of all streams, and the waits that memory
-    needs.
+    """Return the pattern unrolled where passes are several tasks.
 
-    The first micro-batch of the problem runs as micro-batch `first` of the pattern. Raises `Disagreement` if the memory
-    does not suffice.
+    The schedule has the orders of all streams, and the waits that memory needs. The first micro-batch of the problem
+    runs as micro-batch `first` of the pattern. Raises `Disagreement` if the memory does not suffice.
     """
     jobs = jobs_of(problem)
     orders = [
@@ -313,8 +318,7 @@ def _slots(pattern: Pattern, problem: Problem, first: int, device: int) -> Itera
 
 
 def best_unrolled(pattern: Pattern, problem: Problem, latest: float = inf) -> Timeline:
-    """Return the pattern unrolled over the problem's micro-batches, with its times, and begun where its value is the
-    least.
+    """Return the pattern unrolled over the problem's micro-batches, with its times, begun where its value is least.
 
     Each of the pattern's micro-batches is tried as the first. For the objective period, which does not depend on
     warm-up and cool-down, the makespan decides. After `latest` (a time of `time.monotonic`) no more of them are tried.

@@ -99,8 +99,10 @@ def repeated_note(short: Problem) -> str:
 
 
 def best_extendable(timelines: Iterable[Timeline]) -> ExtendableSchedule | None:
-    """Return the extendable schedule of least value over timelines of one problem; None if no timeline repeats
-    anything."""
+    """Return the extendable schedule of least value over timelines of one problem.
+
+    None if no timeline repeats anything.
+    """
     found = (extendable for timeline in timelines for extendable in _extendable(timeline))
     return min(found, key=lambda extendable: extendable.value, default=None)
 
@@ -121,11 +123,11 @@ def _extendable(timeline: Timeline) -> Iterator[ExtendableSchedule]:
 
 
 def repeating(timeline: Timeline) -> Iterator[tuple[Cut, Cut]]:
-    """Yield pairs of cuts between which a schedule may be repeated, one pair for each number of micro-batches between
-    them.
+    """Yield pairs of cuts between which a schedule may be repeated.
 
-    At both cuts of a pair the same passes are under way. Of all pairs with one number, which is at most `most_copies`,
-    it is the middle one. Numbers without a pair are skipped, and so are multiples of a number already found.
+    There is one for each number of micro-batches between them. At both cuts of a pair the same passes are under way. Of
+    all pairs with one number, which is at most `most_copies`, it is the middle one. Numbers without a pair are skipped,
+    and so are multiples of a number already found.
     """
     cuts, alike = list(_cuts(timeline)), dict[bytes, list[Cut]]()
     for cut in cuts:
@@ -166,11 +168,10 @@ def _cuts(timeline: Timeline) -> Iterator[Cut]:
 
 
 def repeated(timeline: Timeline, one: Cut, other: Cut, problem: Problem) -> Repeated:
-    """Return the schedule with the part between the cuts `one` and `other` repeated until `problem` has enough
-    micro-batches.
+    """Return the schedule with the part between the cuts `one` and `other` repeated.
 
-    Micro-batches in excess are left out, which breaks nothing: the predecessors of the others stay, and memory use does
-    not increase.
+    It is repeated until `problem` has enough micro-batches. Micro-batches in excess are left out, which breaks nothing:
+    the predecessors of the others stay, and memory use does not increase.
     """
     copies = other.through - one.through
     here, there = timeline.problem.microbatches_of, problem.microbatches_of
@@ -195,8 +196,7 @@ def repeated(timeline: Timeline, one: Cut, other: Cut, problem: Problem) -> Repe
 
 
 def _rows(columns: PassTable, device: int, begin: int, end: int, times: int) -> tuple[Ints, Ints, Ints]:
-    """Return a device's rows, with those of the slots from `begin` to before `end` run `times` times more, as three
-    arrays.
+    """Return a device's rows as three arrays, with those of slots from `begin` to before `end` run `times` times more.
 
     For each row: its index in the columns, the round of the repeated part (-1 before the first, `times` + 1 after the
     last), and its slot.

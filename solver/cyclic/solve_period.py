@@ -135,8 +135,10 @@ def _moment(problem: Problem, seconds: float, period: Fraction, bound: Fraction)
 
 
 def _to_search(problem: Problem, limits: Limits) -> Limits:
-    """Return the limits of the search: its seconds are those of `limits` less what unrolling the pattern found will
-    take."""
+    """Return the limits of the search.
+
+    Its seconds are those of `limits` less what unrolling the pattern found will take.
+    """
     passes = 3 * sum(map(len, problem.microbatches_of))
     own = min(passes * _PARAMS.seconds_per_pass, _PARAMS.own_share * limits.seconds)
     return replace(limits, seconds=limits.seconds - own)
@@ -203,8 +205,10 @@ def _in_ticks(certificate: PeriodCertificate, parts: int) -> tuple[Ticks, Certif
 
 
 class _Repetition(NamedTuple):
-    """A published schedule, in ticks of the problem, and the pattern that a long run of it repeats; None if it has no
-    schedule."""
+    """A published schedule, in ticks of the problem, and the pattern that a long run of it repeats.
+
+    None if it has no schedule.
+    """
 
     candidate: Candidate
     pattern: Pattern | None = None

@@ -21,10 +21,10 @@ from solver.local_search.propagation import SIMULATED, forget, settle_in, settle
 
 
 class Best(NamedTuple):
-    """Best orders met and the modes of each operation: `order[d, k]` is the unit at place k of the `count[d]` of device
-    d.
+    """Best orders met and the modes of each operation.
 
-    `mate[n]` is the forward joined to backward n in a block (-1: none), `fused[n]` is 1 for a full backward.
+    `order[d, k]` is the unit at place k of the `count[d]` of device d. `mate[n]` is the forward joined to backward n in
+    a block (-1: none), `fused[n]` is 1 for a full backward.
     """
 
     order: Array
@@ -158,8 +158,7 @@ def settle_move(
 def touched(
     modes: Modes | None, rows: Rows, times: Times, d: int, source: int, target: int
 ) -> tuple[int, int, int, int, int]:
-    """Return (lowest place, highest place, lowest rank, highest rank, length) of the units that a move concerns on
-    device `d`.
+    """Return (lowest place, highest place, lowest rank, highest rank, length) of a move's units on device `d`.
 
     Ranks are places in the topological sequence, and the length is the sequence's length; units that had no place
     before the move are appended to it here. A unit went from place `source` to `target`; with `modes` (not None) the

@@ -16,13 +16,13 @@ Array = Any  # numpy arrays of int64, one dimension unless said
 
 
 class Shop(NamedTuple):
-    """Data of a search over orders that moves leave unchanged, except that durations and arcs follow the modes if these
-    are open.
+    """Data of a search over orders that moves leave unchanged.
 
-    By unit: duration in ticks, device, line (units of one line keep their order), and memory taken at the start and
-    given back at the end. Its predecessors are `waits_for[k]`, each with the lag `waits_lag[k]` in ticks, for k from
-    `waits_at[n]` to `waits_at[n + 1]` (exclusive); its successors are given by `feeds_at`, `feeds_to` and `feeds_lag`
-    likewise. By device: memory `capacity`, -1 without a limit.
+    Only durations and arcs follow the modes, if these are open. By unit: duration in ticks, device, line (units of one
+    line keep their order), and memory taken at the start and given back at the end. Its predecessors are
+    `waits_for[k]`, each with the lag `waits_lag[k]` in ticks, for k from `waits_at[n]` to `waits_at[n + 1]`
+    (exclusive); its successors are given by `feeds_at`, `feeds_to` and `feeds_lag` likewise. By device: memory
+    `capacity`, -1 without a limit.
     """
 
     ticks: Array

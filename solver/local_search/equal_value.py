@@ -99,12 +99,12 @@ class EqualValueSearch:
     def for_mean(
         self, noise: Noise, most: Ticks | None, temperatures: tuple[float, float], moves: int, seed: int, halt: IntArray
     ) -> Timeline | None:
-        """Return the timeline of least mean value under `noise`, with a value without noise of at most `most` ticks
-        (None: any).
+        """Return the timeline of least mean value under `noise`.
 
-        `temperatures` are the first and the last one, in mean durations of a unit. None if the given timeline breaks
-        the limit or a capacity, or the memory of the result is not safe for every timing. The walk makes `moves` moves,
-        or ends early once another thread sets `halt[0]`. `seed` is that of the random numbers.
+        Its value without noise is at most `most` ticks (None: any). `temperatures` are the first and the last one, in
+        mean durations of a unit. None if the given timeline breaks the limit or a capacity, or the memory of the result
+        is not safe for every timing. The walk makes `moves` moves, or ends early once another thread sets `halt[0]`.
+        `seed` is that of the random numbers.
         """
         hot, cold = (temperature * self.annealer.mean for temperature in temperatures)
         goal = self._goal(self._samples(noise), -1 if most is None else most, np.ones(len(self.units.owner)))
@@ -130,11 +130,10 @@ class EqualValueSearch:
         return None if schedule is None else simulate(self.problem, schedule, self.openings)
 
     def _settled(self, goal: Goal, heat: Heat, moves: int, seed: int, halt: IntArray) -> tuple[float, Orders]:
-        """Return the least energy met within `moves` moves and its orders; the energy is negative if the start breaks a
-        limit.
+        """Return the least energy met within `moves` moves and its orders.
 
-        Setting `halt[0]` ends the walk. `seed` is that of the random numbers. The energy is what `goal` minimises:
-        memory, or the mean value under noise.
+        The energy is negative if the start breaks a limit. Setting `halt[0]` ends the walk. `seed` is that of the
+        random numbers. The energy is what `goal` minimises: memory, or the mean value under noise.
         """
         rows, n = self.annealer.rows(self.units.orders), len(self.units.tasks)
         best, opening = rows.order.copy(), self.units.scale * int64_array(self.openings)[self.units.owner]

@@ -30,12 +30,12 @@ def reopen(
     begin: int,
     length: int,
 ) -> tuple[int, int]:
-    """Prepare a simulation of `sequence[begin:length]`: count each unit's simulated predecessors, and set its first
-    start.
+    """Prepare a simulation of `sequence[begin:length]`.
 
-    Predecessors of rank below `first` are not simulated, and the start is after these and the device's opening. Units
-    that wait for no simulated one are written to `times.fresh` from `begin` on. Returns the index after the last of
-    these, and the index after the last once all units are there; units without a place are skipped.
+    Count each unit's simulated predecessors, and set its first start. Predecessors of rank below `first` are not
+    simulated, and the start is after these and the device's opening. Units that wait for no simulated one are written
+    to `times.fresh` from `begin` on. Returns the index after the last of these, and the index after the last once all
+    units are there; units without a place are skipped.
     """
     order, place, rank = rows.order, rows.place, rows.rank
     start, new_start, missing, fresh = times.start, times.new_start, times.missing, times.fresh

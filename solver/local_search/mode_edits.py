@@ -100,10 +100,9 @@ def join(shop: Shop, modes: Modes, rows: Rows, d: int, k: int) -> None:
 
 @inner
 def cut(shop: Shop, modes: Modes, rows: Rows, d: int, k: int, forward_first: int) -> None:
-    """Replace the block at place `k` of device `d` by its two passes, the forward first if `forward_first` is 1, else
-    second.
+    """Replace the block at place `k` of device `d` by its two passes.
 
-    They get the places `k` and `k + 1`.
+    The forward is first if `forward_first` is 1, else second. They get the places `k` and `k + 1`.
     """
     insert(rows, d, k + 1 - forward_first, detach(shop, modes, rows.order[d, k]))
     modes.touched[1] += 1
@@ -113,11 +112,11 @@ def cut(shop: Shop, modes: Modes, rows: Rows, d: int, k: int, forward_first: int
 
 @inner
 def carry(shop: Shop, modes: Modes, rows: Rows, d: int, source: int, target: int) -> int:
-    """Move the unit at place `source` of device `d` towards `target`; return the place reached. Moving it back undoes
-    it.
+    """Move the unit at place `source` of device `d` towards `target`.
 
-    Operations of one line (a role on a stage) keep their order, in blocks too: where two meet, the other one moves on
-    instead. The move ends where it would put a split backward into a block.
+    Return the place reached. Moving it back undoes it. Operations of one line (a role on a stage) keep their order, in
+    blocks too: where two meet, the other one moves on instead. The move ends where it would put a split backward into a
+    block.
     """
     order, place = rows.order, rows.place
     moved, k = order[d, source], source
@@ -141,8 +140,10 @@ def carry(shop: Shop, modes: Modes, rows: Rows, d: int, source: int, target: int
 
 @inner
 def _joined_line(shop: Shop, modes: Modes, node: int) -> int:
-    """Return the line (number of a role on a stage) of the forward joined to backward `node` in a block; -1 if none
-    is."""
+    """Return the line (number of a role on a stage) of the forward joined to backward `node` in a block.
+
+    -1 if none is.
+    """
     return shop.line[modes.mate[node]] if modes.mate[node] >= 0 else -1
 
 

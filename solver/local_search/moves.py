@@ -77,11 +77,10 @@ def critical_path(
 
 @inlined
 def shift(shop: Shop, order: Array, place: Array, d: int, source: int, target: int) -> None:
-    """Move the unit at place `source` of device `d` to place `target`; those between close up. Moving it back undoes
-    it.
+    """Move the unit at place `source` of device `d` to place `target`.
 
-    `order` and `place` are changed. Units of one line keep their order: where two meet, the one that is met moves on
-    instead.
+    Those between close up. Moving it back undoes it. `order` and `place` are changed. Units of one line keep their
+    order: where two meet, the one that is met moves on instead.
     """
     moved = order[d, source]
     step = 1 if target > source else -1

@@ -119,11 +119,11 @@ class OrderSearch:
         self.workers = limits.workers or os.cpu_count() or 1
 
     def run(self, seconds: float, offer: Callable[[Schedule], Timeline | None]) -> bool:
-        """Anneal for `seconds`; `offer` is called with every order found, and returns its timeline if it is now the
-        best.
+        """Anneal for `seconds`.
 
-        Ends early once `done()` is True. Under a deterministic limit rounds are counted in place of seconds. Returns
-        False, without a run, if the best schedule has no units to move.
+        `offer` is called with every order found, and returns its timeline if it is now the best. Ends early once
+        `done()` is True. Under a deterministic limit rounds are counted in place of seconds. Returns False, without a
+        run, if the best schedule has no units to move.
         """
         if self._annealer(self.best)[0] is None:
             return False
@@ -213,8 +213,7 @@ class OrderSearch:
         return None if found is None else found.schedule
 
     def _annealer(self, timeline: Timeline) -> tuple[Annealer | None, Sequence[int]]:
-        """Return the annealer of a timeline's units (None: nothing to move), and the opening of each device in their
-        time.
+        """Return the annealer of a timeline's units (None: nothing to move), and by device the opening in their time.
 
         That is ticks for passes, steps for jobs. The annealer is made once for each timeline.
         """

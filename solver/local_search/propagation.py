@@ -19,11 +19,10 @@ CYCLE, TOO_LONG, SIMULATED = range(3)
 
 @inlined
 def gather(times: Times, place: Array, move: Move) -> int:
-    """Write the placed units that a move touched, all of whose starts may change, to `times.changed`; return their
-    number.
+    """Write the placed units that a move touched, all of whose starts may change, to `times.changed`.
 
-    They are those of rank `move.first` to `move.last` in the topological sequence, and those that had no place before,
-    which are at its end. `place` is by unit, -1 for none.
+    Return their number. They are those of rank `move.first` to `move.last` in the topological sequence, and those that
+    had no place before, which are at its end. `place` is by unit, -1 for none.
     """
     units = 0
     for k in range(move.first, move.last + 1):
@@ -54,8 +53,7 @@ def simulate_move(
 
 @inlined
 def pass_on(shop: Shop, modes: Modes | None, rows: Rows, times: Times, opening: Array, move: Move, most: int) -> int:
-    """Compute the starts of units after those that the move touched, as far as they change, in the order of the
-    sequence.
+    """Compute the starts of units after those that the move touched, if they change, in the order of the sequence.
 
     A unit is computed only if one of its predecessors has changed. `opening` has by device the tick before which it
     does not start. Returns `TOO_LONG` once a device is known to take more than `most` ticks, else `SIMULATED`.
@@ -108,12 +106,12 @@ def longest_path_to(
     longest: Array,
     length: int,
 ) -> int:
-    """Return the longest path to unit `i` from one side, by its neighbour `near` or its arcs, in ticks; at least
-    `length`.
+    """Return the longest path to unit `i` from one side, by its neighbour `near` or its arcs, in ticks.
 
-    The side is predecessors (for starts) or successors (for tails). `near` is the unit next to it there in its device's
-    order, -1 for none. The arcs of unit n are at `at[n]` to `at[n + 1]` - 1 in `units` and `lags`, and `longest` has
-    the longest path to each unit. Arcs of operations joined to the unit count, too, if there are modes.
+    At least `length`. The side is predecessors (for starts) or successors (for tails). `near` is the unit next to it
+    there in its device's order, -1 for none. The arcs of unit n are at `at[n]` to `at[n + 1]` - 1 in `units` and
+    `lags`, and `longest` has the longest path to each unit. Arcs of operations joined to the unit count, too, if there
+    are modes.
     """
     if near >= 0:
         length = max(length, longest[near] + shop.ticks[near])
@@ -181,8 +179,10 @@ def begin_of(shop: Shop, modes: Modes | None, rows: Rows, times: Times, opening:
 
 @inlined
 def tail_of(shop: Shop, modes: Modes | None, rows: Rows, times: Times, opening: Array, i: int) -> int:
-    """Return the tail of unit `i` in ticks: the longest path from its end to the end of a device, less that one's
-    opening."""
+    """Return the tail of unit `i` in ticks.
+
+    That is the longest path from its end to the end of a device, less that one's opening.
+    """
     near, least = neighbour(shop, rows, i, 1), -opening[shop.device[i]]
     at, units, lags = shop.feeds_at, shop.feeds_to, shop.feeds_lag
     return longest_path_to(shop, modes, rows, i, near, at, units, lags, times.tail, least)

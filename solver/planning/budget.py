@@ -157,8 +157,7 @@ class Budget:
         return replace(self.limits, deterministic=given, workers=1)
 
     def solved(self, limits: Limits, optimal: bool) -> None:
-        """Give most of the work units of a schedule search back to the budget if it proved its optimum early
-        (`optimal`)."""
+        """Give most work units of a schedule search back to the budget if it proved its optimum early (`optimal`)."""
         if self._units is not None and limits.deterministic is not None and optimal:
             self._units += _PARAMS.solve_uses * limits.deterministic
 

@@ -79,8 +79,10 @@ def why_no_plan(plan: PlanProblem, choices: Sequence[ChoiceSearch], budget: Budg
 
 
 def reasons(choices: Sequence[ChoiceSearch]) -> str:
-    """Return as one text why each placement in `choices` has no plan; placements with the same reason share one
-    clause."""
+    """Return as one text why each placement in `choices` has no plan.
+
+    Placements with the same reason share one clause.
+    """
     by_reason: dict[str, list[str]] = {}
     for each in choices:
         by_reason.setdefault(each.reason, []).append(str(each.choice))

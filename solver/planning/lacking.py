@@ -47,10 +47,10 @@ def lacking(problem: PlanProblem, candidate: PlanCandidate) -> tuple[float, Devi
 
 
 def what_is_lacking(problem: PlanProblem) -> str:
-    """Return text on the plan that exceeds the memory least, of some made without a limit: the worst device, and by
-    how much.
+    """Return text on the plan that exceeds the memory least, of some made without a limit.
 
-    Empty if that plan fits, no order applies, or memory is not limited.
+    It names the worst device, and by how much memory is exceeded. Empty if that plan fits, no order applies, or memory
+    is not limited.
     """
     capacity = problem.all_devices.capacity
     best = None if capacity is None else least_lacking(problem)

@@ -43,10 +43,10 @@ FREE = "free"  # the row of any order, as in a plan file
 
 
 def orders_of(problem: PlanProblem, name: str) -> Sequence[str]:
-    """Return the orders that the row of schedule `name` may use: the schedule itself or, for interleaved 1F1B, one per
-    size.
+    """Return the orders that the row of schedule `name` may use.
 
-    The sizes are those of the groups of micro-batches that Megatron accepts.
+    That is the schedule itself or, for interleaved 1F1B, one per size. The sizes are those of the groups of
+    micro-batches that Megatron accepts.
     """
     m, p = problem.microbatches, problem.cluster.devices
     if name != ORDER:

@@ -30,10 +30,10 @@ _GIBIBYTES, _MORE_GIBIBYTES = ("GiB", "GB"), 8
 
 @dataclass(frozen=True)
 class ChangeResult:
-    """A change of the problem in words, the plan found for the changed problem, and a lower bound in the file's time
-    unit.
+    """A change of the problem in words, the plan found for the changed problem, and a lower bound.
 
-    `slower` is True if the change can only cost time; otherwise it can only save time.
+    The bound is in the file's time unit. `slower` is True if the change can only cost time; otherwise it can only save
+    time.
     """
 
     text: str
@@ -46,8 +46,7 @@ class ChangeResult:
         return self.plan.value == self.lower_bound
 
     def brings(self, without: Plan) -> tuple[Fraction, Fraction] | None:
-        """Return the least and the greatest relative change of the optimal value, by the values and bounds of both
-        problems.
+        """Return the least and the greatest relative change of the optimum, by the values and bounds of both problems.
 
         `without` is the plan of the problem before the change. None where the value of either problem, or the bound of
         `without`, is unknown.
@@ -169,8 +168,10 @@ def _faster(layer: LayerType) -> LayerType:
 
 
 def _saved(problem: PlanProblem, layer: LayerType) -> Fraction:
-    """Return the most time that a faster `layer` can save, in the file's unit: a tenth of all its passes, on the
-    slowest device."""
+    """Return the most time that a faster `layer` can save, in the file's unit.
+
+    That is a tenth of all its passes, on the slowest device.
+    """
     number = sum(one.name == layer.name for one in problem.model.sequence)
     longest = max(layer.full_backward, layer.backward + (layer.weight or 0))
     slowest = max((each for own in _clusters(problem) for each in own.slowness), default=Fraction(1))

@@ -68,8 +68,7 @@ class GathersOnDemand:
         return self._of.get(before) is self._of.get(after, self) and self._uses(before) != self._uses(after)
 
     def wanted(self, ready: Collection[JobId]) -> list[tuple[JobId, TimeSteps]]:
-        """Return (job, earliest start in steps) of the ready jobs that the rules allow to start now, in the given
-        order.
+        """Return (job, earliest start in steps) of ready jobs that the rules allow to start now, in the given order.
 
         A job that needs parameters may start once they are gathered. A release may start after the last use of its
         parameters, once no job is left that needs them. A gather may start at any step once a ready job needs it; an

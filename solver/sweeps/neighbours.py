@@ -51,10 +51,9 @@ class Neighbours:
         return min(best, key=lambda one: one.value or Fraction(0), default=None)
 
     def floor(self, cell: Cell) -> Fraction | None:
-        """Return the strongest lower bound, in the file's unit, known for the cell or one of its family with no less
-        memory.
+        """Return the strongest lower bound known for the cell or one of its family with no less memory.
 
-        None if there is none.
+        It is in the file's unit. None if there is none.
         """
         found = [self.known.get(other.key) for other in self._family(cell) if holds(cell.capacities, other.capacities)]
         return max((one.lower_bound for one in found if one is not None and one.lower_bound is not None), default=None)

@@ -35,8 +35,10 @@ _PARAMS = PlanStartParams()
 
 
 def plan_start(problem: PlanProblem, known: Outcome | None) -> PlanCandidate | None:
-    """Return the plan of another cell's outcome, timed in this cell; None if there is none, or it is forbidden or
-    invalid here."""
+    """Return the plan of another cell's outcome, timed in this cell.
+
+    None if there is none, or it is forbidden or invalid here.
+    """
     if known is None or known.schedule is None or known.choice is None:
         return None
     chosen = known.choice

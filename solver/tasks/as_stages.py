@@ -125,8 +125,10 @@ def _rows(problem: Problem, stage: int) -> list[Row]:
 
 
 def _in_both(down: Sequence[TaskSpec], up: Sequence[TaskSpec]) -> Iterator[tuple[int, int]]:
-    """Yield the index pairs of a longest common subsequence of the task lists `down` and `up`, compared by their
-    streams."""
+    """Yield the index pairs of a longest common subsequence of the task lists `down` and `up`.
+
+    Tasks are compared by their streams.
+    """
     most = [[0] * (len(up) + 1) for _ in range(len(down) + 1)]
     for i in reversed(range(len(down))):
         for j in reversed(range(len(up))):

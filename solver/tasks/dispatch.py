@@ -94,10 +94,9 @@ def memory_waits(jobs: Jobs, schedule: Schedule) -> list[JobArc]:
 
 
 def _waits_of_order(holdings: Sequence[JobMemory], room: MemorySteps) -> Iterator[JobArc]:
-    """Yield the arcs by which passes wait for releases and for each other if they take from a memory in the order of
-    `holdings`.
+    """Yield the arcs by which passes wait for releases and for each other.
 
-    `room` is its capacity in steps of memory.
+    Passes take from a memory in the order of `holdings`. `room` is its capacity in steps of memory.
     """
     level, last = 0, None
     given: list[JobMemory] = []

@@ -20,12 +20,11 @@ from solver.tasks.placing import jobs_placed_as, placed_at, schedule_of
 
 
 class JobUnits:
-    """Jobs as units for annealing, by number: the fields of `Units`, with times in steps and streams in place of
-    devices.
+    """Jobs as units for annealing, by number.
 
-    `device[n]` is the index of the stream of unit n. Jobs that free memory together keep their order. Raises
-    `ValueError` if a job occupies several streams, or unless each limited memory is taken and freed on one stream,
-    whose order then determines its level.
+    They have the fields of `Units`, with times in steps and streams in place of devices. `device[n]` is the index of
+    the stream of unit n. Jobs that free memory together keep their order. Raises `ValueError` if a job occupies several
+    streams, or unless each limited memory is taken and freed on one stream, whose order then determines its level.
     """
 
     def __init__(self, placed: PlacedJobs) -> None:

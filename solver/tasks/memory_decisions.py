@@ -21,10 +21,10 @@ Mode = PassKind | None
 
 
 class Rule(NamedTuple):
-    """A rule by which activations are offloaded or recomputed: the modes in order of preference (OFFLOAD,
-    recomputations).
+    """A rule by which activations are offloaded or recomputed.
 
-    A reload is moved ahead of at most `ahead` passes before its backward, not counting copies.
+    It has the modes in order of preference (OFFLOAD, recomputations). A reload is moved ahead of at most `ahead` passes
+    before its backward, not counting copies.
     """
 
     prefer: tuple[PassKind, ...]

@@ -52,8 +52,10 @@ class Gaps(NamedTuple):
 
 @inner
 def push(heap: Array, key: Array, size: int, n: int) -> int:
-    """Insert `n` into the first `size` entries of a binary heap ordered by `key[n]`, the least first; return the new
-    size."""
+    """Insert `n` into the first `size` entries of a binary heap ordered by `key[n]`, the least first.
+
+    Return the new size.
+    """
     i = size
     heap[i] = n
     while i > 0 and key[heap[(i - 1) // 2]] > key[heap[i]]:
@@ -119,8 +121,10 @@ def place(gaps: Gaps, r: int, begin: int, steps: int) -> int:
 
 @inner
 def first_fit(gaps: Gaps, r: int, begin: int, steps: int) -> int:
-    """Return the start of the first free interval of length `steps` of stream `r` from step `begin` on, not reserving
-    it."""
+    """Return the start of the first free interval of length `steps` of stream `r` from step `begin` on.
+
+    The interval is not reserved.
+    """
     low, high = 0, gaps.count[r]
     while low < high:
         middle = (low + high) // 2

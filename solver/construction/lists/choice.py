@@ -49,10 +49,10 @@ from solver.construction.lists.memory import has_room
 
 @part
 def when_ready(shop: Shop, state: State, s: int, what: int, free: int) -> int:
-    """Return the earliest start in ticks of a stage's next forward or backward on a device free at `free`, memory
-    aside.
+    """Return the earliest start in ticks of a stage's next forward or backward on a device free at `free`.
 
-    `what` is FORWARD or BACKWARD. -1 if a predecessor has not run, or it is the turn of another stage's micro-batch.
+    Memory is not considered. `what` is FORWARD or BACKWARD. -1 if a predecessor has not run, or it is the turn of
+    another stage's micro-batch.
     """
     j, at, turn = state.turn[s, what], free, state.turn
     may = j < (shop.stages[s, STOP] if what == FORWARD else turn[s, FORWARD])
@@ -140,10 +140,9 @@ def choose(shop: Shop, rules: Rules, state: State, d: int, restrained: bool) -> 
 
 @part
 def plan(state: State, d: int, at: int, kind: int, s: int, mate: int) -> None:
-    """Record the next pass of device `d` in `state.now`: start, kind, stage, and stage of the backward in a block or
-    -1.
+    """Record the next pass of device `d` in `state.now`.
 
-    Nothing is next where the stage is -1.
+    It is start, kind, stage, and stage of the backward in a block or -1. Nothing is next where the stage is -1.
     """
     now = state.now
     now[d, START], now[d, KIND], now[d, STAGE], now[d, MATE] = at, (kind if s >= 0 else NOTHING), s, mate
@@ -153,11 +152,11 @@ def plan(state: State, d: int, at: int, kind: int, s: int, mate: int) -> None:
 def with_block(
     shop: Shop, rules: Rules, state: State, d: int, kind: int, alone: int, alone_at: int
 ) -> tuple[int, int, int, int]:
-    """Return what runs next: the first block that saves time if it starts soon enough after the best single pass, else
-    that.
+    """Return what runs next: a block, or the best single pass.
 
-    The pass (`kind`, stage `alone`, start `alone_at`) and the result are kind, stage, start; the result also has the
-    stage of the block's backward, -1 for a single pass.
+    It is the first block that saves time, if that starts soon enough after the best single pass, else the latter. The
+    pass (`kind`, stage `alone`, start `alone_at`) and the result are kind, stage, start; the result also has the stage
+    of the block's backward, -1 for a single pass.
     """
     stages, turn, begin, end = shop.stages, state.turn, shop.devices[d, AT], shop.devices[d, END]
     forward, backward, at, saved, early, tie = -1, -1, 0, 0, 0, 0
@@ -184,8 +183,9 @@ def with_block(
 
 @part
 def weight_ahead(shop: Shop, rules: Rules, state: State, d: int) -> int:
-    """Return the stage of device `d` whose weight pass is next: that of the earliest micro-batch less the stage's
-    `AHEAD`.
+    """Return the stage of device `d` whose weight pass is next.
+
+    It is that of the earliest micro-batch less the stage's `AHEAD`.
 
     -1 if no backward of its stages still has its weight pass to run, or backwards are not split.
     """

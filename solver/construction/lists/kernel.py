@@ -116,10 +116,10 @@ def put_next(shop: Shop, state: State, put: Array, done: int, d: int) -> tuple[i
 
 @part
 def go_on(shop: Shop, s: int, touched: Array, many: int) -> int:
-    """Append to `touched`, of which `many` entries are in use, the devices whose next pass a pass of stage `s` may
-    change.
+    """Append to `touched` the devices whose next pass a pass of stage `s` may change.
 
-    They are listed in `shop.near`. Returns the number of entries in use then; a device may be there twice.
+    `many` entries of `touched` are in use. They are listed in `shop.near`. Returns the number of entries in use then; a
+    device may be there twice.
     """
     for k in range(shop.near_at[s], shop.near_at[s + 1]):
         touched[many] = shop.near[k]

@@ -30,8 +30,7 @@ from solver.construction.lists.layout import (
 
 @part
 def has_room(shop: Shop, state: State, d: int, s: int, j: int) -> bool:
-    """True if memory of device `d` admits a forward of micro-batch `j` after which all in flight there can still
-    end."""
+    """True if memory of device `d` admits a forward of micro-batch `j` after which all in flight there can end."""
     now, batches, takes = state.now, state.batches, shop.stages[s, STARTS]
     left = shop.devices[d, ROOM] - now[d, IN_USE] - takes
     begun = batches[d, j, COUNT]

@@ -123,11 +123,11 @@ def _stage(problem: Problem, s: StageId, split: bool) -> list[int]:
 def _needs(
     problem: Problem, s: StageId, role: object, split: bool, shares: list[list[int]]
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the rows of `Shop.needs` for a stage's forward or backward (`role` F or B): what it waits for on other
-    stages.
+    """Yield the rows of `Shop.needs` for a stage's forward or backward (`role` F or B).
 
-    Also what it waits for of other micro-batches: a stage runs micro-batches in order, so of several predecessors the
-    last one counts; these are added to `shares`. With `split` its backward is B, else BW.
+    They say what it waits for on other stages. Also what it waits for of other micro-batches: a stage runs
+    micro-batches in order, so of several predecessors the last one counts; these are added to `shares`. With `split`
+    its backward is B, else BW.
     """
     kind = F if role is F else B if split else BW
     for need in problem.network.needs[kind, s]:
@@ -164,11 +164,11 @@ def rules_of(problem: Problem, policy: Policy, shop: Shop) -> Rules:
 
 
 class ListRun(NamedTuple):
-    """A completed run of the list scheduler: its passes in the order in which they were scheduled, and its times in
-    ticks.
+    """A completed run of the list scheduler.
 
-    A row of `put` is (kind, stage, micro-batch). `span` and `makespan` are those of starting as soon as possible.
-    `spans` is the sum over all devices of the time from first start to last end, `ends` the sum of their last ends.
+    It has its passes in the order in which they were scheduled, and its times in ticks. A row of `put` is (kind, stage,
+    micro-batch). `span` and `makespan` are those of starting as soon as possible. `spans` is the sum over all devices
+    of the time from first start to last end, `ends` the sum of their last ends.
     """
 
     put: Array
@@ -178,8 +178,10 @@ class ListRun(NamedTuple):
     ends: Ticks
 
     def value(self, objective: Objective) -> Ticks:
-        """Return the run's span or makespan in ticks, an upper bound on the objective of the best times of this
-        order."""
+        """Return the run's span or makespan in ticks.
+
+        It is an upper bound on the objective of the best times of this order.
+        """
         return self.span if objective.by_device else self.makespan
 
     def sum_over_devices(self, objective: Objective) -> Ticks:
@@ -213,8 +215,10 @@ def list_run(shop: Shop, rules: Rules, halt: Array | None = None, compiled: bool
 
 
 def schedule_of_run(problem: Problem, run: ListRun, split: bool) -> Schedule:
-    """Return the schedule with the passes of a run in order, device by device; backwards are B and W if `split`, else
-    BW."""
+    """Return the schedule with the passes of a run in order, device by device.
+
+    Backwards are B and W if `split`, else BW.
+    """
     stages = problem.placement.stages
     kinds = (F, B, W, BW) if split else (F, BW)
     device = np.array(problem.placement.stage_device)[run.put[:, 1]]

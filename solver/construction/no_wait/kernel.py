@@ -43,12 +43,11 @@ def _run_weights(own: Array, free: int, level: int, head: int, tail: int, limit:
 
 @inlined
 def _in_order(rows: Array, at: Array, starts: Array, n: int, start: int, d: int, times: Array, which: Array) -> int:
-    """Fill `times` with the start ticks of the passes of device `d` from the last micro-batch's start on; return their
-    number.
+    """Fill `times` with the start ticks of the passes of device `d` from the last micro-batch's start on.
 
-    They are sorted, and those of the further micro-batch, which begins at tick `start`, are among them. `which` becomes
-    for each the row of its pass in `rows`: k for one of the `n` in flight, which began at `starts[:n]`, and -1 - k for
-    the further one. The rows of the device are `at[d]` to `at[d + 1] - 1`.
+    Return their number. They are sorted, and those of the further micro-batch, which begins at tick `start`, are among
+    them. `which` becomes for each the row of its pass in `rows`: k for one of the `n` in flight, which began at
+    `starts[:n]`, and -1 - k for the further one. The rows of the device are `at[d]` to `at[d + 1] - 1`.
     """
     count, frontier = 0, starts[n - 1] if n > 0 else 0
     for i in range(n + 1):
@@ -163,12 +162,12 @@ def next_starts(
     times: Array,
     which: Array,
 ) -> int:
-    """Find starts of a further micro-batch from tick `first` on, `step` ticks apart or more, as many as `found` has
-    rows.
+    """Find starts of a further micro-batch from tick `first` on, as many as `found` has rows.
 
-    A row of `found` is (start, value of all passes in ticks); `after[i]` has the state of each device for row i of
-    `found`. Returns the number of rows filled, after at most `tries` starts. The other arguments are the passes of a
-    micro-batch by device (`rows`, `at`, `room`, `since`), the `state` of each device and the `n` starts in flight.
+    They are `step` ticks apart or more. A row of `found` is (start, value of all passes in ticks); `after[i]` has the
+    state of each device for row i of `found`. Returns the number of rows filled, after at most `tries` starts. The
+    other arguments are the passes of a micro-batch by device (`rows`, `at`, `room`, `since`), the `state` of each
+    device and the `n` starts in flight.
     """
     number, start = 0, first
     for _ in range(tries):

@@ -106,8 +106,7 @@ class StageSums:
         return Costs(ticks, takes, gives, memory)
 
     def layers_by_mode(self, cuts: Sequence[int], stage: int) -> tuple[int, ...]:
-        """Return, for each of `modes`, the number of layers of stage number `stage` that can be recomputed in that
-        mode.
+        """Return, for each of `modes`, the number of layers of stage number `stage` that it can recompute.
 
         Stage k has the layers from `cuts[k]` up to, not including, `cuts[k + 1]`.
         """

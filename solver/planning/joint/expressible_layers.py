@@ -89,11 +89,10 @@ class SelectedModes:
         return max(self.most(begin, end, with_mtp=False) for begin, end in pairwise(cuts))
 
     def leading(self, begin: int, end: int, number: int, with_mtp: bool = True) -> tuple[int, ...]:
-        """Return the recomputed layers by mode if a stage recomputes its first `number` layers whole, or as many as it
-        can.
+        """Return the recomputed layers by mode if a stage recomputes its first `number` layers whole.
 
-        The stage has the layers from `begin` up to, not including, `end`. With `with_mtp` False, its first multi-token
-        prediction layer and all after it are not recomputed.
+        If it has fewer, it recomputes as many as it can. The stage has the layers from `begin` up to, not including,
+        `end`. With `with_mtp` False, its first multi-token prediction layer and all after it are not recomputed.
         """
         first = bisect_left(self._at, begin)
         last = first + min(number, self.most(begin, end, with_mtp))

@@ -20,8 +20,7 @@ class Recomputation(Protocol):
     """Interface for random changes of how many layers a draft recomputes; all draws are from one random generator."""
 
     def clipped(self, cuts: tuple[int, ...], recomputed: Rows) -> Draft:
-        """Return the draft with these cuts that recomputes the wanted numbers of layers, as far as the stages have such
-        layers.
+        """Return the draft with these cuts that recomputes the wanted numbers of layers, or as many as stages have.
 
         `recomputed` has the wanted numbers by stage and mode.
         """

@@ -41,8 +41,10 @@ _PARAMS = PartitionBoundParams()
 
 
 def applies(plan: PlanProblem, choice: Choice) -> bool:
-    """True if the bound by devices supports the problem: makespan or span, whole micro-batches on one chain, no passes
-    for parameters."""
+    """True if the bound by devices supports the problem.
+
+    It does for makespan or span, whole micro-batches on one chain, and no passes for parameters.
+    """
     passes = plan.objective.of_one_iteration and not plan.model.parameters.some
     return passes and choice.whole and len(choice.on(plan.cluster.devices).chains) == 1
 
@@ -157,8 +159,7 @@ class ByDevice:
         return found._replace(cuts=found.cuts | {cut: low[which] + np.arange(len(which)) - first[which]})
 
     def _least(self, rows: PartitionRows, live: list[int]) -> tuple[dict[int, IntArray], IntArray, IntArray]:
-        """Of the partial partitions `rows` that agree in the positions of the cuts `live`, keep one with the least
-        label.
+        """Keep one partial partition of least label of those in `rows` that agree in the positions of cuts `live`.
 
         Returns the positions of those cuts, the labels and the work of the partitions kept.
         """

@@ -207,6 +207,5 @@ def _fit(memory_and_time: list[tuple[IntArray, IntArray]], room: IntArray, time:
 
 
 def _number(memory: IntArray, room: IntArray, m: int) -> IntArray:
-    """Return, for each partial partition, how many micro-batches' activations of size `memory` fit `room`, at most
-    `m`."""
+    """Return by partial partition how many micro-batches' activations of size `memory` fit `room`, at most `m`."""
     return np.where(memory > 0, np.minimum(np.maximum(room, 0) // np.maximum(memory, 1), m), m)

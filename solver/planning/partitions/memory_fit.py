@@ -114,10 +114,10 @@ class MemoryFit:
         self._savings = [_savings(waiting, modes) for waiting in self._waiting]
 
     def reserve(self, amounts: Sequence[MemorySteps]) -> None:
-        """Reduce each device's capacity by `amounts`, in steps: an order was found to need so much more at other
-        moments.
+        """Reduce each device's capacity by `amounts`, in steps.
 
-        The device of a module of its own, which is the last one, is skipped: no partition decides anything there.
+        An order was found to need so much more at other moments. The device of a module of its own, which is the last
+        one, is skipped: no partition decides anything there.
         """
         mine = amounts[: len(self._capacity)]
         self._capacity = [room - amount for room, amount in zip(self._capacity, mine, strict=True)]
@@ -215,8 +215,10 @@ def _savings(
 
 
 def _fullest(order: Schedule, device: int) -> list[_InFlight]:
-    """Return up to three moments of `order`: when most micro-batches on `device` wait for their B, their W, or
-    either."""
+    """Return up to three moments of `order`.
+
+    At these, most micro-batches on `device` wait for their B, their W, or either.
+    """
     kept, split = Counter[int](), Counter[int]()
     most, numbers, waiting = [_InFlight(Counter(), Counter())] * 3, [0] * 3, [0] * 3
     for p in order.passes_on(device):

@@ -14,8 +14,7 @@ from pipesched.results.solution import Solution, Status
 
 
 class SolvedPartitions:
-    """The partitions of one placement that were scheduled, or excluded from the master problem, with their proved
-    bounds.
+    """The partitions of a placement that were scheduled, or excluded from the master problem, with proved bounds.
 
     `left_out` are the excluded partitions. `values` has, in ticks of the plan problem, a number for each of them that
     has a plan: the value of its best plan, or a lower bound on it. `open` maps the excluded partitions whose best
@@ -35,8 +34,10 @@ class SolvedPartitions:
         return tuple(self._known.values())
 
     def add(self, partition: Partition, solution: Solution) -> Fraction:
-        """Record the result of a search over all orders for `partition`; return its lower bound in ticks of the plan
-        problem."""
+        """Record the result of a search over all orders for `partition`.
+
+        Return its lower bound in ticks of the plan problem.
+        """
         tick = self._plan.tick
         lower = Fraction(solution.lower_bound_ticks) * solution.problem.tick / tick
         if solution.status in (Status.OPTIMAL, Status.INFEASIBLE):

@@ -60,10 +60,10 @@ class StageTables:
         return found
 
     def _of_layer(self, layer: LayerType) -> list[_Mode]:
-        """Return the allowed modes of a layer as triples: additional time, memory until its gradient, memory until its
-        last pass.
+        """Return the allowed modes of a layer as triples.
 
-        Times are in ticks, memory in steps of memory, both rounded down. The time is that of recomputation.
+        A triple is additional time, memory until its gradient, and memory until its last pass. Times are in ticks,
+        memory in steps of memory, both rounded down. The time is that of recomputation.
         """
         late = floor((layer.activation - layer.freed_by_backward) / self._step)
 

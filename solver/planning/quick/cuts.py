@@ -40,11 +40,11 @@ class Cutter:
         in_flight: Sequence[float],
         room: Sequence[float | None],
     ) -> tuple[int, ...] | None:
-        """Return the number of layers of each stage, with the longest stage as short as a greedy cut finds; None if
-        none fits.
+        """Return the number of layers of each stage, with the longest stage as short as a greedy cut finds.
 
-        `load`, `memory` and `activation` have at index n the sum over the first n layers. Stage k needs the `memory` of
-        its layers plus `in_flight[k]` times their activation, and has `room[k]` (None: unlimited).
+        None if none fits. `load`, `memory` and `activation` have at index n the sum over the first n layers. Stage k
+        needs the `memory` of its layers plus `in_flight[k]` times their activation, and has `room[k]` (None:
+        unlimited).
         """
         at = np.array(self._cuts)
         loads = load[at].tolist()

@@ -238,8 +238,10 @@ class _Orders:
         return [int(each) for each in np.diff(self._sums.number[at])]
 
     def _rows(self, counts: tuple[int, ...], options: Sequence[_Recomputation]) -> Iterator[_TimedPlan]:
-        """Yield the plan with each recomputation of `options` that fits the memory of every device; `counts` are layers
-        per stage."""
+        """Yield the plan with each recomputation of `options` that fits the memory of every device.
+
+        `counts` are layers per stage.
+        """
         model, at = self._plan.model, np.cumsum([0, *counts])
         overheads = [int(each / self._plan.tick) for each in (model.forward_overhead, model.backward_overhead)]
         forward = np.diff(self._sums.forward[at]) + overheads[0]
@@ -264,8 +266,10 @@ class _Orders:
         return np.diff(time[at]), np.diff(saved[at])
 
     def _peaks(self, counts: tuple[int, ...], recomputation: _Recomputation) -> WholeArray:
-        """Return the peak memory of each device, in steps of memory, including its parameters; `counts` are layers per
-        stage."""
+        """Return the peak memory of each device, in steps of memory, including its parameters.
+
+        `counts` are layers per stage.
+        """
         at = np.cumsum([0, *counts])
         activation = np.diff(self._sums.activation[at]) - self._again(at, recomputation)[1]
         memory = self._by_device(np.diff(self._sums.memory[at])).sum(axis=1)

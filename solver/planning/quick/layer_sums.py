@@ -64,8 +64,7 @@ class LayerSums:
         return self._known[key]
 
     def _full(self, which: WholeArray) -> RecomputeSums | None:
-        """Return the prefix sums of recomputation, time and memory, over transformer layers that are all recomputed
-        whole.
+        """Return the prefix sums of recomputation, time and memory, over transformer layers all recomputed whole.
 
         `which` has for each of these layers the number of its type. None if there are none, or one has no such mode.
         """

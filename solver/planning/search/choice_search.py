@@ -233,8 +233,7 @@ class ChoiceSearch:
             self._master.exclude(partition, int(lower))
 
     def left_open(self) -> list[tuple[Partition, Fraction]]:
-        """Return (partition, bound in ticks) for each partition that was left out although its best schedule is not
-        known."""
+        """Return (partition, bound in ticks) for each partition left out although its best schedule is not known."""
         return [*self._solved.open.items()]
 
     def solve(self, partition: Partition, most: float) -> Solution:

@@ -60,10 +60,10 @@ class FirstPlans:
         self._fitting: set[Partition] = set()
 
     def run(self, most: float) -> PlanCandidate | None:
-        """Try one partition after the other for at most `most` seconds or work units; return the best plan so far, or
-        None.
+        """Try one partition after the other for at most `most` seconds or work units.
 
-        Whatever the time, at least one partition is tried and, where memory is short, the ones that need the least.
+        Return the best plan so far, or None. Whatever the time, at least one partition is tried and, where memory is
+        short, the ones that need the least.
         """
         plan, choice = self._of.plan, self._of.choice
         late, tries = self._of.budget.late(most), self._of.budget.tries(most)

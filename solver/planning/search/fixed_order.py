@@ -37,13 +37,13 @@ _PARAMS = FixedOrderParams()
 
 
 def provable(plan: PlanProblem, choice: Choice) -> bool:
-    """True if the length of a path through stages is a lower bound on the objective, so that the best partition is
-    provable.
+    """True if the length of a path through stages is a lower bound on the objective.
 
-    True for the makespan, and for the span where it equals the makespan: backwards are not split and there is one path
-    through the stages, so the first device begins first and ends last, except for passes for parameters. False with
-    gathers, whose times depend on the memory; with transfers that occupy both devices, whose order depends on the times
-    of stages; and with additions such as an encoder, through which paths may lead.
+    Then the best partition is provable. True for the makespan, and for the span where it equals the makespan: backwards
+    are not split and there is one path through the stages, so the first device begins first and ends last, except for
+    passes for parameters. False with gathers, whose times depend on the memory; with transfers that occupy both
+    devices, whose order depends on the times of stages; and with additions such as an encoder, through which paths may
+    lead.
     """
     chains, own = choice.on(plan.cluster.devices).chains, plan.model.parameters
     if plan.additions or own.gather is not None or plan.cluster.rendezvous:

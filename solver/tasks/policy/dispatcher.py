@@ -19,12 +19,12 @@ from solver.tasks.serial_kernel import Shop
 
 
 class Dispatcher:
-    """Makes schedules of the jobs of `serial` by policies, in order of time, with the memory and precedences of
-    `serial`.
+    """Makes schedules of the jobs of `serial` by policies, in order of time.
 
-    `run` returns the latest end and the starts of a policy's schedule, in steps by place in `serial.running`; None if
-    it deadlocks. `again` is True if the policy's numbers for later visits of a device matter, `back` if the number that
-    delays reloads and recomputations does. Each thread needs a copy, made by `twin`.
+    Memory and precedences are those of `serial`. `run` returns the latest end and the starts of a policy's schedule, in
+    steps by place in `serial.running`; None if it deadlocks. `again` is True if the policy's numbers for later visits
+    of a device matter, `back` if the number that delays reloads and recomputations does. Each thread needs a copy, made
+    by `twin`.
     """
 
     def __init__(self, serial: Serial) -> None:
@@ -59,8 +59,10 @@ class Dispatcher:
 
     @property
     def again(self) -> bool:
-        """True if a chain visits some device more than once, so that a policy's numbers for later visits (`..._again`)
-        matter."""
+        """True if a chain visits some device more than once.
+
+        Then a policy's numbers for later visits (`..._again`) matter.
+        """
         return bool(self._revisits.any())
 
     @property

@@ -91,11 +91,11 @@ def _get_ready(shop: Shop, decided: Decided, at: Progress, n: int) -> None:
 
 @inlined
 def _end(shop: Shop, flow: Flow, decided: Decided, at: Progress, n: int, now: int) -> None:
-    """Process the end of job `n` at step `now`; if it frees memory or a place in flight, blocked jobs are offered
-    again.
+    """Process the end of job `n` at step `now`.
 
-    Memory is freed by the last job of a group, a place in flight by the last of the passes after a forward. Jobs of the
-    same device are offered, or of all devices if the memory freed is no device's own.
+    If it frees memory or a place in flight, blocked jobs are offered again. Memory is freed by the last job of a group,
+    a place in flight by the last of the passes after a forward. Jobs of the same device are offered, or of all devices
+    if the memory freed is no device's own.
     """
     r, device, devices = shop.stream[n], flow.device[flow.stage[n]], at.n_blocked.shape[0]
     at.busy[r], at.clock[LAST] = False, now
@@ -136,12 +136,12 @@ def _fits(shop: Shop, flow: Flow, decided: Decided, n: int, at: Progress) -> boo
 
 @inlined
 def _choose(shop: Shop, flow: Flow, decided: Decided, at: Progress, r: int, now: int) -> int:
-    """Return the job that free stream `r` starts at step `now`, or -1; jobs that do not fit become blocked on their
-    device.
+    """Return the job that free stream `r` starts at step `now`, or -1.
 
-    Urgent jobs are first, then of backwards and forwards those that the policy prefers, then the others, then weight
-    tasks; these go before the others if at least `stock` of them wait. Of a class the job of lowest rank is taken. Jobs
-    that would end too late for an urgent one that is expected are passed over, at most `MOST_ASIDE` of a class.
+    Jobs that do not fit become blocked on their device. Urgent jobs are first, then of backwards and forwards those
+    that the policy prefers, then the others, then weight tasks; these go before the others if at least `stock` of them
+    wait. Of a class the job of lowest rank is taken. Jobs that would end too late for an urgent one that is expected
+    are passed over, at most `MOST_ASIDE` of a class.
     """
     limit = _until(now, r, at, decided)
     first = BACKWARD if decided.backwards_first else FORWARD
@@ -229,9 +229,9 @@ def _run(shop: Shop, flow: Flow, decided: Decided, at: Progress, start: Array) -
 
 @compiled
 def dispatch(shop: Shop, flow: Flow, decided: Decided, start: Array) -> int:
-    """Write the starts of all jobs in steps into `start`, by the policy `decided`; return the latest end, or -1 in a
-    deadlock.
+    """Write the starts of all jobs in steps into `start`, by the policy `decided`.
 
-    `shop` and `flow` have the data of the jobs. Compiled, since a search over policies makes thousands of schedules.
+    Return the latest end, or -1 in a deadlock. `shop` and `flow` have the data of the jobs. Compiled, since a search
+    over policies makes thousands of schedules.
     """
     return _run(shop, flow, decided, nothing_done(shop, flow, decided), start)

@@ -126,11 +126,11 @@ def forbid(orders: Orders, first: int, last: int, side: int, forbidden: Array, u
 
 @compiled
 def tabu_search(orders: Orders, effort: Effort, seed: int, halt: Array, starts: Array) -> int:
-    """Search from these orders; write the starts of the shortest schedule found into `starts` and return its end, in
-    steps.
+    """Search from these orders.
 
-    `starts` is by job. The orders are changed in place; `effort` limits the moves, `seed` is that of the random
-    numbers. Another thread ends the run by setting `halt[0]`.
+    Write the starts of the shortest schedule found into `starts` and return its end, in steps. `starts` is by job. The
+    orders are changed in place; `effort` limits the moves, `seed` is that of the random numbers. Another thread ends
+    the run by setting `halt[0]`.
     """
     np.random.seed(seed)
     steps, heads = orders.steps, orders.longest[BEFORE]

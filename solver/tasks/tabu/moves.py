@@ -8,10 +8,10 @@ from solver.tasks.tabu.paths import AFTER, BEFORE, Array, Orders, may_pass, set_
 
 @inner
 def may_move(orders: Orders, first: int, last: int, side: int) -> bool:
-    """True if moving job `first` after `last` (side `AFTER`), or `last` before `first` (`BEFORE`), certainly makes no
-    cycle.
+    """True if moving job `first` after `last`, or `last` before `first`, certainly makes no cycle.
 
-    Both are on one stream, `first` earlier than `last`. False may be returned for a move that makes no cycle, either.
+    The former is for side `AFTER`, the latter for `BEFORE`. Both are on one stream, `first` earlier than `last`. False
+    may be returned for a move that makes no cycle, either.
     """
     return may_pass(orders, side, first, last) if side == AFTER else may_pass(orders, side, last, first)
 

@@ -36,11 +36,10 @@ class Orders(NamedTuple):
 
 @inner
 def set_longest(orders: Orders, side: int, place: int) -> None:
-    """Update the longest paths of jobs, in steps, from a place of the sequence on: starts up to its end, or tails to
-    its start.
+    """Update the longest paths of jobs, in steps, from a place of the sequence on.
 
-    `side` is BEFORE for starts, the longest path to a job, or AFTER for tails, the longest from its end. Those of jobs
-    earlier in that direction must be right.
+    They are starts up to its end, or tails to its start. `side` is BEFORE for starts, the longest path to a job, or
+    AFTER for tails, the longest from its end. Those of jobs earlier in that direction must be right.
     """
     stop, step = (orders.sequence.shape[0], 1) if side == BEFORE else (-1, -1)
     for at in range(place, stop, step):
@@ -73,11 +72,10 @@ def may_pass(orders: Orders, side: int, moving: int, other: int) -> bool:
 def add_paths(
     orders: Orders, side: int, row: Array, first: int, stop: int, step: int, neighbour: int, paths: Array
 ) -> None:
-    """Add to `paths[k]` the longest path in steps from one side to job `row[k]`, for k from `first` to `stop` by
-    `step`.
+    """Add to `paths[k]` the longest path, in steps, from one side to job `row[k]`.
 
-    `stop` is excluded. The jobs of `row` follow each other on their stream in that direction, the first of them after
-    job `neighbour` (-1: none).
+    For k from `first` to `stop` by `step`. `stop` is excluded. The jobs of `row` follow each other on their stream in
+    that direction, the first of them after job `neighbour` (-1: none).
     """
     path = orders.longest[side, neighbour] + orders.steps[neighbour] if neighbour >= 0 else 0
     for at in range(first, stop, step):

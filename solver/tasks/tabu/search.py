@@ -50,10 +50,9 @@ def limits_nothing(jobs: Jobs, running: Sequence[JobId]) -> bool:
 
 
 class TabuSearch:
-    """Iterated tabu search from the schedule `starts`, in steps by job; `ends` is the end of the best schedule in
-    steps.
+    """Iterated tabu search from the schedule `starts`, in steps by job.
 
-    Several threads may call `step`. Setting `halt[0]` ends all runs.
+    `ends` is the end of the best schedule in steps. Several threads may call `step`. Setting `halt[0]` ends all runs.
     """
 
     def __init__(self, jobs: Jobs, starts: Mapping[JobId, TimeSteps], seed: int) -> None:
