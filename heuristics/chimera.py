@@ -49,12 +49,12 @@ def by_slots(problem: Problem, unit: int, name: str) -> Schedule:
 
 
 def by_slots_form(problem: Problem, depth: int, units: int, chunks: Sequence[int]) -> ClosedForm | None:
-    """Return makespan, span and peaks of whole units merged by slots; None unless stages are equal and transfers take
-    no time.
+    """Return makespan, span and peaks of whole units merged by slots.
 
-    `depth` is the number of stages in a chain or wave of the merged pipelines, `units` the number of units, `chunks[d]`
-    the peak of device d as a number of activations of one stage. The idle time of a device is `depth` - 2 times the
-    longer of F and BW, and `depth` - 2 times |F - BW| at each seam between units.
+    None unless stages are equal and transfers take no time. `depth` is the number of stages in a chain or wave of the
+    merged pipelines, `units` the number of units, `chunks[d]` the peak of device d as a number of activations of one
+    stage. The idle time of a device is `depth` - 2 times the longer of F and BW, and `depth` - 2 times |F - BW| at each
+    seam between units.
     """
     cost = equal_costs(problem)
     if cost is None:

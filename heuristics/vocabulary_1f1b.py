@@ -177,10 +177,10 @@ def _model_of(problem: Problem) -> _Model:
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:
-    """Return peaks and, for equal stages and parts and free transfers, makespan; None with an embedding, or other
-    modules.
+    """Return peaks and, for equal stages and parts and free transfers, makespan.
 
-    The makespan is left out, too, with two barriers if both passes of a part take less time than a forward.
+    The makespan is left out, too, with two barriers if both passes of a part take less time than a forward. None with
+    an embedding, or other modules.
     """
     try:
         chain, head, embedding = _model_of(problem)

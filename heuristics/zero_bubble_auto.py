@@ -151,8 +151,7 @@ class _Search:
         return gradient_at - now > max(self.waited) - self.waited[i]
 
     def _backwards(self) -> None:
-        """Run the next backward on every stage, last stage first, after weight passes that free memory or fill its
-        wait.
+        """Run the next backward on every stage, the last first, after weight passes that free memory or fill its wait.
 
         Raises `DoesNotApply` if memory has no room for a pass.
         """

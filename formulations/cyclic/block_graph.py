@@ -95,8 +95,10 @@ class BlockGraph:
 
     @cached_property
     def on_device(self) -> tuple[tuple[BlockId, ...], ...]:
-        """For each device of the graph, the indices in `blocks` of its blocks; a block of several devices is in
-        each."""
+        """For each device of the graph, the indices in `blocks` of its blocks.
+
+        A block of several devices is in each.
+        """
         numbers: list[list[int]] = [[] for _ in self.capacity]
         for number, block in enumerate(self.blocks):
             for device in block.devices:
@@ -228,16 +230,15 @@ def _capacity(problem: Problem, where: Resource) -> MemorySteps | None:
 
 
 def _first_and_last(network: TaskNetwork, pass_type: PassType) -> tuple[tuple[TaskPart, ...], tuple[TaskPart, ...]]:
-    """Return two lists of task numbers of a pass: the tasks that wait for no task of the same pass, and the tasks that
-    end it."""
+    """Return the numbers of the tasks of a pass that wait for none of the same pass, and of those that end it."""
     return network.begins[pass_type], network.ends[pass_type]
 
 
 def _waits(problem: Problem, of_task: Mapping[TaskType, BlockId]) -> Iterator[Precedence]:
-    """Yield the precedences between blocks that follow from the network; `of_task` gives the block of each type of
-    task.
+    """Yield the precedences between blocks that follow from the network.
 
-    Tasks that take limited memory together, or free it together, are put in sequence.
+    `of_task` gives the block of each type of task. Tasks that take limited memory together, or free it together, are
+    put in sequence.
     """
     network = problem.network
     for task, block in of_task.items():

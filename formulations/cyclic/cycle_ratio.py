@@ -22,10 +22,10 @@ class Arc(NamedTuple):
 
 
 def least_length(nodes: int, arcs: Sequence[Arc], at_least: Ticks) -> tuple[Fraction, list[Fraction]]:
-    """Return the least period in ticks, at least `at_least`, and the earliest start of each node in it, in ticks from
-    0.
+    """Return the least period, at least `at_least`, and the earliest start of each node in it.
 
-    Newton's method on increasing values. Raises `ValueError` if the arcs of a cycle cannot be satisfied by any period.
+    Both are in ticks, starts from 0. Newton's method on increasing values. Raises `ValueError` if the arcs of a cycle
+    cannot be satisfied by any period.
     """
     length = Fraction(at_least)
     while True:

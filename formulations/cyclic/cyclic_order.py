@@ -16,13 +16,12 @@ Linear = cp_model.LinearExpr | cp_model.IntVar | int
 
 
 class Period(Protocol):
-    """The variables of a periodic model to which the constraints on a device's order refer; times are in steps of the
-    model.
+    """The variables of a periodic model to which the constraints on a device's order refer.
 
-    `copies` micro-batches of `graph` repeat every `length` steps. `place` and `repetitions` have an entry for each
-    (block copy, device), `before` a literal for each (earlier, later, device), `anchor` the first block of each device.
-    `together` has a literal for every (forward, backward) that may overlap, `fused` one for each full backward. `cp` is
-    the CP-SAT model.
+    Times are in steps of the model. `copies` micro-batches of `graph` repeat every `length` steps. `place` and
+    `repetitions` have an entry for each (block copy, device), `before` a literal for each (earlier, later, device),
+    `anchor` the first block of each device. `together` has a literal for every (forward, backward) that may overlap,
+    `fused` one for each full backward. `cp` is the CP-SAT model.
     """
 
     graph: BlockGraph

@@ -50,8 +50,10 @@ class Pattern:
 
     @property
     def starts(self) -> Mapping[Copy, Fraction]:
-        """Earliest start of each copy, in ticks, when the pattern runs for the first time; all may be shifted
-        together."""
+        """Earliest start of each copy, in ticks, when the pattern runs for the first time.
+
+        All may be shifted together.
+        """
         return self._times[1]
 
     def from_anchors(self, anchors: Sequence[Copy | None]) -> Pattern:
@@ -136,8 +138,10 @@ class Pattern:
                 yield Arc(index[cyclic_order[-1]], index[cyclic_order[0]], self.ticks(cyclic_order[-1]), repetitions)
 
     def _load(self, cyclic_order: tuple[Copy, ...]) -> Ticks:
-        """Return the ticks of work in one period of a device whose blocks run in `cyclic_order`; two overlapped ones
-        count once."""
+        """Return the ticks of work in one period of a device whose blocks run in `cyclic_order`.
+
+        Two overlapped ones count once.
+        """
         second = {backward for _, backward in self.overlapped}
         return sum(self.ticks(x) for x in cyclic_order if x not in second)
 

@@ -123,8 +123,10 @@ class ExactModel:
         return found
 
     def most(self, steps: float) -> Fraction:
-        """Convert a value of this model, in steps, to ticks: the value in the problem of that order is at most the
-        result."""
+        """Convert a value of this model, in steps, to ticks.
+
+        The value of that order in the problem is at most the result.
+        """
         return Fraction(round(steps), self.jobs.scale)
 
     def bound(self, steps: float) -> Value:
@@ -145,9 +147,8 @@ class ExactModel:
         return {n: value_of(model.start[model.operations.of[n]]) for n in running}
 
     def decode(self, value_of: Callable[[Literal], int], name: str = "pipesched") -> Schedule | None:
-        """Return the schedule of a solution, with passes that start together as a block; None if its memory is not
-        safe.
+        """Return the schedule of a solution, with passes that start together as a block.
 
-        `value_of` returns a variable's value in the solution.
+        None if its memory is not safe. `value_of` returns a variable's value in the solution.
         """
         return schedule_of_starts(self.jobs, self.starts(value_of), name)

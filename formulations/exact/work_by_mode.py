@@ -24,8 +24,10 @@ from pipesched.problem.passes import BW, B, F, PassKind, W
 
 
 class DeviceWork(NamedTuple):
-    """The least total work of a device in its chosen modes, and variables of its idle time before some passes, in
-    steps."""
+    """The least total work of a device in its chosen modes, and its idle time before some passes.
+
+    Both in steps; the idle times are variables.
+    """
 
     total: Linear
     idle: list[cp_model.IntVar]

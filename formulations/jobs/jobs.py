@@ -211,8 +211,10 @@ class Jobs:
         return tuple((a[1], b[1]) for line in found.values() for a, b in pairwise(sorted(line)))
 
     def chosen(self, running: Collection[JobId]) -> dict[ChoiceId, int]:
-        """Return by index of a choice the option that it takes when the jobs `running` run; 0 if none of its jobs
-        runs."""
+        """Return by index of a choice the option that it takes when the jobs `running` run.
+
+        0 if none of its jobs runs.
+        """
         found = dict.fromkeys(range(len(self.choices)), 0)
         for n in running:
             job = self.jobs[n]

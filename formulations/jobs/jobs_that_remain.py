@@ -78,11 +78,10 @@ class _Remaining:
         return ties, tuple(gaps)
 
     def _precedences(self, whole: Iterable[Precedence]) -> Iterator[Precedence]:
-        """Yield the precedences between unfinished jobs, in new job numbers; `whole` are those of all jobs, in old
-        ones.
+        """Yield the precedences between unfinished jobs, in new job numbers.
 
-        Raises release times by the ends of ended jobs. On each stream the jobs that have not begun also follow the
-        running one.
+        `whole` are those of all jobs, in old ones. Raises release times by the ends of ended jobs. On each stream the
+        jobs that have not begun also follow the running one.
         """
         number, scale = self._number, self._whole.scale
         for one in whole:

@@ -59,8 +59,10 @@ class PlacedJobs:
 
     @cached_property
     def tails(self) -> Mapping[JobId, TimeSteps]:
-        """For each job, the longest path in steps from its end to the end of a device, less the opening of that
-        device."""
+        """For each job, the longest path from its end to the end of a device, less the opening of that device.
+
+        In steps.
+        """
         found: dict[int, int] = {}
         waiting: dict[int, list[tuple[int, int]]] = {}
         for before, after in self.waits:

@@ -48,8 +48,7 @@ def add_memory(model: PartitionModel, schedule: Schedule) -> None:
 
 
 def activation_levels(model: PartitionModel, schedule: Schedule, device: int) -> list[Linear]:
-    """Return expressions of a device's activation memory, one for each moment of its order at which it may be the
-    largest."""
+    """Return expressions of a device's activation memory, one for each moment at which it may be the largest."""
     return [
         sum(number * _amount(model, state) for state, number in counts.items()) for counts in fullest(schedule, device)
     ]
@@ -65,8 +64,7 @@ def _amount(model: PartitionModel, state: State) -> Linear:
 
 
 def fullest(schedule: Schedule, device: int) -> list[Counter[State]]:
-    """Return how many micro-batches are in which state, for each moment of a device's order that may use the most
-    memory.
+    """Return by state the number of micro-batches, for each moment of a device's order that may use the most memory.
 
     A state is (F, stage) before the backward and (W, stage) between B and W. A moment is left out if another one has as
     many micro-batches or more in every state.

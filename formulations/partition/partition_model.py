@@ -141,8 +141,7 @@ class PartitionModel:
             self.cp.add(sum(self._layers_on(k)) >= self.plan.model.least_layers)
 
     def _layers_on(self, k: ChainPosition) -> list[Linear]:
-        """Return, for each run of equal consecutive layers of the model, how many of them are on stage k (a linear
-        expression)."""
+        """Return, for each run of equal consecutive layers, how many of them are on stage k (a linear expression)."""
         return [after - before for before, after in zip(self.begin[k], self.begin[k + 1], strict=True)]
 
     def _of_kind(self, k: ChainPosition, kind: LayerType) -> Linear:
@@ -190,8 +189,7 @@ class PartitionModel:
             self.cp.add_hint(literal, values[variable.index] == whole)
 
     def values_of(self, partition: Partition) -> Iterator[tuple[cp_model.IntVar, int]]:
-        """Yield (variable, value) for every variable that distinguishes partitions, with its value in this
-        partition."""
+        """Yield every variable that distinguishes partitions, with its value in this partition."""
         for k, numbers in enumerate(self._begins(partition)):
             for variable, number in zip(self.begin[k], numbers, strict=True):
                 if isinstance(variable, cp_model.IntVar):

@@ -20,12 +20,12 @@ ChainPosition: TypeAlias = int
 
 @dataclass(frozen=True)
 class StageTerms:
-    """Times (in ticks) and memory (in steps of the partition model) of one stage, linear in the variables of a
-    partition.
+    """Times and memory of one stage, linear in the variables of a partition.
 
-    `gradient` is the least time of a pass that sends the gradient on: of B where backwards may be split, else of BW.
-    `work` is the least that the passes of a micro-batch add to the work of their device, `least_backward` the part of
-    its backward, and `busy` the least that F and the gradient add. Blocks of two passes save at most `block_saves`.
+    Times are in ticks, memory in steps of the partition model. `gradient` is the least time of a pass that sends the
+    gradient on: of B where backwards may be split, else of BW. `work` is the least that the passes of a micro-batch add
+    to the work of their device, `least_backward` the part of its backward, and `busy` the least that F and the gradient
+    add. Blocks of two passes save at most `block_saves`.
 
     `memory` is that of the layers, `lent` what a piece keeps for later pieces of its micro-batch (0 without pieces).
     `gather` and the fields after it are times and memory for the stage's parameters: `reduce` is the time of one

@@ -14,13 +14,13 @@ from pipesched.problem.quantities import DeviceId
 
 
 class KnownOrder:
-    """The order of operations that follows from precedences and memory: `precedes(x, y)` if x always ends before y
-    starts.
+    """The order of operations that follows from precedences and memory.
 
-    "Always" means in every schedule in micro-batch order that runs both. `before[n]` are the predecessors of operation
-    n, as bits of an integer. `numbered`: identical micro-batches that may differ in their modes, so that no other order
-    of them is known, are taken to be numbered in the order in which they begin. `forced` are the orders that follow
-    from memory, as pairs (earlier, later). Orders are derived only from the memory of `devices` (None: all).
+    `precedes(x, y)` is true if x always ends before y starts. "Always" means in every schedule in micro-batch order
+    that runs both. `before[n]` are the predecessors of operation n, as bits of an integer. `numbered`: identical
+    micro-batches that may differ in their modes, so that no other order of them is known, are taken to be numbered in
+    the order in which they begin. `forced` are the orders that follow from memory, as pairs (earlier, later). Orders
+    are derived only from the memory of `devices` (None: all).
     """
 
     def __init__(
@@ -87,10 +87,10 @@ class KnownOrder:
         return found
 
     def open_pairs(self, devices: Collection[DeviceId] | None = None) -> int:
-        """Return the number of pairs of operations of one resource whose order is not known: each needs an order
-        literal.
+        """Return the number of pairs of operations of one resource whose order is not known.
 
-        Only resources of `devices` count (None: all), and no pairs of operations that never both run.
+        Each needs an order literal. Only resources of `devices` count (None: all), and no pairs of operations that
+        never both run.
         """
         found = 0
         for where, here in self.operations.on.items():

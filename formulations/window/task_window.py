@@ -44,8 +44,10 @@ class TaskWindow:
         return self.model.cp
 
     def _post_edges(self, horizon: TimeSteps) -> None:
-        """Post earliest starts, tails from outside the window and the objective, at most `horizon` steps; hint the
-        current schedule."""
+        """Post earliest starts, tails from outside the window and the objective, at most `horizon` steps.
+
+        Hint the current schedule.
+        """
         placed, model, cp = self.window.placed, self.model, self.cp
         value = cp.new_int_var(-horizon, horizon, "value")
         earliest, tails = self.window.earliest(), self.window.tails()

@@ -84,8 +84,7 @@ class WindowJobs:
         return JobMemory(one.pool, takes, gives, first or last, last, where)
 
     def memory_before(self, pool: PoolId, taker: JobId) -> MemorySteps:
-        """Return how much of a memory pool is occupied by passes outside the window when job `taker` of the window
-        starts.
+        """Return the memory that passes outside the window occupy in a pool when job `taker` of the window starts.
 
         These passes begin before the window. Memory that they release counts as free if the release has ended when the
         job currently starts; the job then waits for it.

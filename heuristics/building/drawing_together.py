@@ -108,11 +108,11 @@ class _AsTheyAre:
 
 
 class _DisplacedWeights:
-    """A device's row of passes by slot without weight passes, each of which is taken to run in the first gap after its
-    B.
+    """A device's row of passes by slot, without weight passes.
 
-    `peak` returns the most live activations after any slot, `moved` moves one pass if no more than a given number stay
-    live. By slot it has the numbers of waiting weight passes and of live activations after it.
+    Each weight pass is taken to run in the first gap after its B. `peak` returns the most live activations after any
+    slot, `moved` moves one pass if no more than a given number stay live. By slot it has the numbers of waiting weight
+    passes and of live activations after it.
     """
 
     def __init__(self, row: Row) -> None:
@@ -140,8 +140,7 @@ class _DisplacedWeights:
         return None
 
     def _follow(self, gap: TimeSlot, until: TimeSlot, cap: int) -> bool:
-        """Recompute the numbers of waiting weight passes and live activations after a move from slot `until` to the
-        earlier `gap`.
+        """Recompute waiting weight passes and live activations after a move from slot `until` to the earlier `gap`.
 
         They are those after each slot from `gap` on, as far as they change. Returns False, and leaves all numbers as
         they were, if more than `cap` activations are live after some slot.

@@ -33,7 +33,9 @@ class GrowingOrders:
         self.orders[device].append(p)
 
     def value(self, objective: Objective) -> Ticks:
-        """Return the makespan of the orders so far in ticks, or their longest span if the objective is a span or
-        period."""
+        """Return the makespan of the orders so far, in ticks.
+
+        It is their longest span if the objective is a span or period.
+        """
         began = [0] * len(self.began_at) if objective.of_passes.from_zero else self.began_at
         return max(end - start for start, end in zip(began, self.free_at, strict=True))

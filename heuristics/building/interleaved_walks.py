@@ -65,8 +65,7 @@ def walks(problem: Problem, groups: Sequence[range], hop: int, extra: int = 0) -
 
 
 def lines(problem: Problem, warm_up: Callable[[int], int]) -> list[tuple[int, Walk]]:
-    """Return for every device (i, walk): its place i in the pipeline, and its passes with `warm_up(i)` warm-up
-    forwards.
+    """Return for every device (i, walk): its place in the pipeline, and its passes with `warm_up(i)` warm-up forwards.
 
     Raises `DoesNotApply` unless there is one stage per device.
     """
@@ -88,10 +87,10 @@ def one_forward_one_backward(walk: Walk, paired: bool = False) -> list[Slot]:
 
 
 def delayed_weights(walk: Walk, delay: int) -> list[Pass]:
-    """Return the order of a device with split backwards, each W after the B that is `delay` backwards later than its
-    own.
+    """Return the order of a device with split backwards.
 
-    The warm-up forwards are first, then forward and B alternate. Weight passes left over at the end are last.
+    Each W follows the B that is `delay` backwards later than its own. The warm-up forwards are first, then forward and
+    B alternate. Weight passes left over at the end are last.
     """
     order = walk.forwards[: walk.warm_up]
     inputs = [backward._replace(kind=B) for backward in walk.backwards]
