@@ -50,11 +50,10 @@ class Step(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A schedule as ranks run it: `rows[r]` are the steps of rank r in order, and stage s is on rank
-    `rank_of_stage[s]`.
+    """A schedule as ranks run it.
 
-    `offloaded[s]` is the fraction, 0 to 1, of the bytes saved by a forward of stage s that its offload copies to the
-    host.
+    `rows[r]` are the steps of rank r in order, and stage s is on rank `rank_of_stage[s]`. `offloaded[s]` is the
+    fraction, 0 to 1, of the bytes saved by a forward of stage s that its offload copies to the host.
     """
 
     schedule: str
@@ -78,8 +77,10 @@ class Program(NamedTuple):
 
 
 def program_of(document: Mapping[str, Any]) -> Program:
-    """Return the program in the document of an exported module, whose `rows` are texts; ValueError for an unknown
-    step."""
+    """Return the program in the document of an exported module, whose `rows` are texts.
+
+    ValueError for an unknown step.
+    """
     rows = tuple(tuple(map(_step, row.split())) for row in document["rows"])
     where, offloaded = tuple(document["rank_of_stage"]), tuple(document["offloaded"])
     return Program(document["schedule"], document["microbatches"], where, rows, offloaded)

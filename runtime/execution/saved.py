@@ -55,10 +55,9 @@ class Saved:
         return tensor
 
     def move_out(self) -> int:
-        """Copy saved tensors to the host, the largest first, but none with which more than `share` of the bytes would
-        be moved.
+        """Copy saved tensors to the host, the largest first.
 
-        Returns the number of bytes moved.
+        None with which more than `share` of the bytes would be moved is copied. Returns the number of bytes moved.
         """
         most, moved = self._share * sum(one.nbytes() for one in self._here.values()), 0
         for where, storage in sorted(self._here.items(), key=lambda item: -item[1].nbytes()):

@@ -15,10 +15,10 @@ _STREAMS: dict[int, Any] = {}
 
 
 class Streams:
-    """Launcher of a rank's steps on its GPU streams in one iteration, with events where a step waits for another
-    stream.
+    """Launcher of a rank's steps on its GPU streams in one iteration.
 
-    One thread launches all steps of the row `row`, each after the steps that it waits for.
+    There are events where a step waits for another stream. One thread launches all steps of the row `row`, each after
+    the steps that it waits for.
     """
 
     def __init__(self, row: Iterable[Step]) -> None:

@@ -67,12 +67,12 @@ class Exporter:
     every_feature: bool = False
 
     def export(self, timeline: Timeline, options: Mapping[str, str] | None = None, stem: str = "schedule") -> Files:
-        """Return the files by suffix, the main file included; `BadInput` if the timeline is invalid or cannot be
-        expressed.
+        """Return the files by suffix, the main file included.
 
-        `options` are values of the format's options by name; `stem` is the files' path without suffix. Only a valid
-        timeline is written: runtimes trust their input, and a pass that is missing or appears twice results in a hang
-        or in silently wrong gradients. Exceeding the memory is allowed, since the order itself is right.
+        `BadInput` if the timeline is invalid or cannot be expressed. `options` are values of the format's options by
+        name; `stem` is the files' path without suffix. Only a valid timeline is written: runtimes trust their input,
+        and a pass that is missing or appears twice results in a hang or in silently wrong gradients. Exceeding the
+        memory is allowed, since the order itself is right.
         """
         settings = self._settings(options or {}) | {"stem": stem}
         self.check(timeline)
@@ -96,8 +96,10 @@ class Exporter:
         self.refuse(timeline)
 
     def lacks(self, timeline: Timeline) -> str | None:
-        """Return a clause that names a feature of the schedule which this format cannot express; None if it can express
-        all."""
+        """Return a clause that names a feature of the schedule which this format cannot express.
+
+        None if it can express all.
+        """
         problem, passes = timeline.problem, [*timeline.schedule.passes()]
         plain = problem.network.has_collectives and problem.network.of_microbatches.one_task_each
         whole = all(len([*problem.tasks(p)]) == 1 for p in asking(passes, SHORT))

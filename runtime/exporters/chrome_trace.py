@@ -65,8 +65,10 @@ def _write(timeline: Timeline, _: Settings) -> Files:
 
 
 def _microseconds(nanoseconds: int) -> int | float:
-    """Return the number of microseconds to write, such that Perfetto, which multiplies and truncates, gets the
-    nanoseconds."""
+    """Return the number of microseconds to write so that Perfetto gets the nanoseconds.
+
+    Perfetto multiplies and truncates.
+    """
     whole, remainder = divmod(nanoseconds, 1000)
     if remainder == 0:
         return whole
@@ -119,8 +121,10 @@ def _nanoseconds(problem: Problem) -> Fraction:
 
 
 def _counters(timeline: Timeline) -> Iterator[_Event]:
-    """Yield counter events: memory in use on every device (static memory included) and host at each change, in file
-    units."""
+    """Yield counter events: memory in use on every device and host at each change, in file units.
+
+    That of devices includes static memory.
+    """
     problem = timeline.problem
     nanoseconds, size = _nanoseconds(problem), float(problem.resolution)
     unit = f" ({problem.memory_unit})" if problem.memory_unit else ""

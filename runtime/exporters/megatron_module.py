@@ -64,8 +64,10 @@ def module_text(document: Mapping[str, Any], proof: str) -> str:
 
 
 def _sources() -> str:
-    """Return the source of all modules as one: imports first, without those of each other, and docstrings as
-    comments."""
+    """Return the source of all modules as one.
+
+    Imports come first, without those of each other, and docstrings are comments.
+    """
     imports, bodies = list[ast.Import | ast.ImportFrom](), list[str]()
     for name in _ORDER:
         text = (_SOURCES / f"{name}.py").read_text(encoding="utf-8")

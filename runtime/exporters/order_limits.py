@@ -1,5 +1,4 @@
-"""Refusals that several exporters share: placements which a runtime cannot run, with the formats that can express
-them."""
+"""Refusals that exporters share: placements which a runtime cannot run, with formats that can express them."""
 
 from __future__ import annotations
 
@@ -15,8 +14,7 @@ ANYTHING = "program"
 
 
 def one_chain(name: str, runtime: str, placement: Placement) -> None:
-    """Raise `BadInput` if the placement has a stage on several devices, or micro-batches that visit stages out of
-    number order.
+    """Raise `BadInput` if a stage is on several devices, or micro-batches visit stages out of number order.
 
     `name` (the format) and `runtime` are for the message.
     """
@@ -34,8 +32,10 @@ def one_chain(name: str, runtime: str, placement: Placement) -> None:
 
 
 def every_device_works(name: str, runtime: str, placement: Placement) -> None:
-    """Raise `BadInput` for placements with a device that has no stage; `name` (the format) and `runtime` are for the
-    message."""
+    """Raise `BadInput` for placements with a device that has no stage.
+
+    `name` (the format) and `runtime` are for the message.
+    """
     idle = [str(device) for device, stages in enumerate(placement.stages_of) if not stages]
     if idle:
         raise BadInput(

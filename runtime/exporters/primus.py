@@ -87,11 +87,10 @@ def _sender(p: Pass, backward: dict[tuple[StageId, MicrobatchId], PassKind]) -> 
 
 
 def _words(timeline: Timeline, device: DeviceId, label: tuple[int, ...], slots: dict[Pass, int]) -> Iterator[str]:
-    """Yield the table entries of a rank in order, as text; a copy has no slot of its own and shares that of the pass
-    before.
+    """Yield the table entries of a rank in order, as text.
 
-    `label[j]` is the number of micro-batch j in the table. An O is placed where the copy to the host has ended, an R
-    where the copy back begins.
+    A copy has no slot of its own and shares that of the pass before. `label[j]` is the number of micro-batch j in the
+    table. An O is placed where the copy to the host has ended, an R where the copy back begins.
     """
 
     def moment(p: Pass) -> Ticks:
@@ -112,8 +111,10 @@ def _word(p: Pass, label: tuple[int, ...], slot: int) -> str:
 
 
 def _algorithm(problem: Problem) -> str:
-    """Return the name of a Primus algorithm that builds these stages and splits backwards if it can; `BadInput` if none
-    does."""
+    """Return the name of a Primus algorithm that builds these stages and splits backwards if it can.
+
+    `BadInput` if none does.
+    """
     placement, devices = problem.placement, problem.devices
     if placement.stage_device == v_shape(devices).stage_device and devices > 1:
         return "v-half"

@@ -86,6 +86,8 @@ schedule_table_factory.pp_algorithm_map[ALGORITHM] = Planned
 
 
 def module_text(**values: object) -> str:
-    """Return the text of the module; the arguments (`values`) fill in the placeholders of the same names in its
-    template."""
+    """Return the text of the module.
+
+    The arguments (`values`) fill in the placeholders of the same names in its template.
+    """
     return _MODULE.format(**values)

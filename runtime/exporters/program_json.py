@@ -86,8 +86,7 @@ def _has_streams(timeline: Timeline) -> bool:
 
 
 def _streams(timeline: Timeline, streams: Streams) -> list[dict[str, list[dict[str, object]]]]:
-    """Return for each device the tasks of every stream, in order, as the objects that the format has under
-    `streams`."""
+    """Return for each device the tasks of every stream, in order, as the objects under `streams` in the format."""
     problem = timeline.problem
     devices: list[dict[str, list[dict[str, object]]]] = [{} for _ in range(problem.devices)]
     for (device, stream), steps in streams.items():

@@ -43,8 +43,10 @@ def rank_program(name: str, timeline: Timeline) -> dict[str, Any]:
 
 
 def offloaded_shares(timeline: Timeline) -> list[float]:
-    """Return for each stage the part of an activation, 0 to 1, that its copy to the host moves; 0 for a stage without
-    one."""
+    """Return for each stage the part of an activation, 0 to 1, that its copy to the host moves.
+
+    0 for a stage without one.
+    """
     return [
         float(Fraction(stage.offload.amount, stage.activation)) if stage.offload else 0.0
         for stage in timeline.problem.stages

@@ -1,5 +1,7 @@
-"""Text of the ranks' programs where copies have streams of their own: one row a rank, all of it launched by one
-thread."""
+"""Text of the ranks' programs where copies have streams of their own.
+
+There is one row a rank, all of it launched by one thread.
+"""
 
 from __future__ import annotations
 

@@ -131,11 +131,10 @@ def _whole_words(which: str) -> Callable[[Problem], tuple[str, ...]]:
 
 
 def _layers(problem: Problem) -> Mapping[str, str]:
-    """Return torchtitan's option `layers`, under this key, for a model with one layer a stage, embedding and head
-    counted.
+    """Return torchtitan's option `layers`, under this key, for a model with one layer a stage.
 
-    Only for three or more stages a device, else empty: fewer need no option. Users put the number of their model in its
-    place in the export.
+    Embedding and head count. Only for three or more stages a device, else empty: fewer need no option. Users put the
+    number of their model in its place in the export.
     """
     stages = problem.placement.stages
     return {"layers": str(stages - 2)} if stages > 2 * problem.devices else {}

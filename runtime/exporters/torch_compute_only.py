@@ -30,6 +30,8 @@ def refused(timeline: Timeline) -> None:
 
 
 def proof(timeline: Timeline) -> str:
-    """Return a sentence saying that the sends and receives that PyTorch adds end; `BadInput` with the cycle if they do
-    not."""
+    """Return a sentence saying that the sends and receives that PyTorch adds end.
+
+    `BadInput` with the cycle if they do not.
+    """
     return proved(NAME, torch_lowered(timeline), (Semantics.RENDEZVOUS, Semantics.POSTED))

@@ -21,8 +21,10 @@ _OPS = {F: "F", B: "I", W: "W", BW: "B"}
 
 
 def refuse(name: str, placement: Placement) -> None:
-    """Raise `BadInput` for a placement that PyTorch's runtime cannot run; the message begins with `name`, that of the
-    format."""
+    """Raise `BadInput` for a placement that PyTorch's runtime cannot run.
+
+    The message begins with `name`, that of the format.
+    """
     one_chain(name, _RUNTIME, placement)
     every_device_works(name, _RUNTIME, placement)
 
@@ -51,11 +53,11 @@ def cell(compute: Compute, label: tuple[int, ...]) -> str:
 def side_file(
     timeline: Timeline, name: str, torch_format: str, label: tuple[int, ...], proof: str, notes: list[str]
 ) -> str:
-    """Return the JSON text of what the CSV lacks: stages of each rank, renumbering of micro-batches, notes for the
-    user.
+    """Return the JSON text of what the CSV lacks.
 
-    `name` is our format, `torch_format` the name that PyTorch's reader takes; `label[j]` is the number of micro-batch j
-    in the CSV; `proof` is the sentence on deadlock.
+    That is the stages of each rank, the renumbering of micro-batches, and notes for the user. `name` is our format,
+    `torch_format` the name that PyTorch's reader takes; `label[j]` is the number of micro-batch j in the CSV; `proof`
+    is the sentence on deadlock.
     """
     problem = timeline.problem
     document = {
@@ -83,8 +85,7 @@ def _backward(schedule: Schedule) -> str:
 
 
 def notes(timeline: Timeline) -> list[str]:
-    """Return sentences for the user, one for each difference between PyTorch's execution and the schedule as
-    written."""
+    """Return a sentence for the user on each difference between PyTorch's execution and the schedule as written."""
     return list(_differences(timeline))
 
 

@@ -65,8 +65,7 @@ def _proof(timeline: Timeline) -> str:
 
 
 def _words(fsdp: bool, waits: bool) -> tuple[str, ...]:
-    """Return the entries that follow a stage's last backward: its reduction, the wait for it, the drop of its
-    parameters.
+    """Return the entries after a stage's last backward: its reduction, the wait for it, the drop of its parameters.
 
     The wait is left out without `waits`, the drop without `fsdp`.
     """
@@ -104,11 +103,10 @@ def _row(program: Program, device: DeviceId, label: tuple[int, ...], words: tupl
 
 
 def _without_steps(row: Sequence[Instruction]) -> list[Instruction]:
-    """Return a row as PyTorch runs it: no norms and optimizer steps, and reductions before the stage's last drop of
-    parameters.
+    """Return a row as PyTorch runs it.
 
-    PyTorch itself places reductions there. They are ready then; gathers and reductions have streams of their own in
-    PyTorch.
+    It has no norms and optimizer steps, and reductions before the stage's last drop of parameters. PyTorch itself
+    places reductions there. They are ready then; gathers and reductions have streams of their own in PyTorch.
     """
     found: list[Instruction] = []
     computes = [step for step in asking(row, SHORT) if isinstance(step, Compute)]
@@ -124,10 +122,10 @@ def _without_steps(row: Sequence[Instruction]) -> list[Instruction]:
 
 
 def _cell(step: Instruction, label: tuple[int, ...]) -> str:
-    """Return an instruction in PyTorch's syntax, which names the executing rank's stage: `1SEND_F0` is sent from stage
-    1.
+    """Return an instruction in PyTorch's syntax.
 
-    `label[j]` is the number of micro-batch j in the CSV.
+    It names the executing rank's stage: `1SEND_F0` is sent from stage 1. `label[j]` is the number of micro-batch j in
+    the CSV.
     """
     if isinstance(step, Compute) and step.passes[0].kind in _OF_PARAMETERS:
         return f"{step.passes[0].stage}{_OF_PARAMETERS[step.passes[0].kind]}"

@@ -108,12 +108,11 @@ def _split_stages(timeline: Timeline) -> list[StageId]:
 
 
 def _flags(problem: Problem, name: str, csv: str, size: int, split: list[StageId]) -> str:
-    """Return the source text that defines `FLAGS`, the command line for each version of torchtitan, in the exported
-    module.
+    """Return the source text that defines `FLAGS` in the exported module.
 
-    `name` is the name of a schedule registered by PyTorch, `csv` the path of the schedule, `size` the sequences of a
-    micro-batch, `split` the stages with separate B and W. If `split` contains the last stage, which flags cannot
-    express, `FLAGS` is defined empty.
+    It has the command line for each version of torchtitan. `name` is the name of a schedule registered by PyTorch,
+    `csv` the path of the schedule, `size` the sequences of a micro-batch, `split` the stages with separate B and W. If
+    `split` contains the last stage, which flags cannot express, `FLAGS` is defined empty.
     """
     if problem.placement.stages - 1 in split:
         return _NO_FLAGS
@@ -132,15 +131,19 @@ def _flags(problem: Problem, name: str, csv: str, size: int, split: list[StageId
 
 
 def _words(values: dict[str, object], bare: list[str]) -> str:
-    """Return flags as the lines of one Python string literal: those with a value, one a line, then `bare`, those
-    without."""
+    """Return flags as the lines of one Python string literal.
+
+    First come those with a value, one a line, then `bare`, those without.
+    """
     lines = [f"--{key} {shlex.quote(str(value))} " for key, value in values.items()] + [f"{word} " for word in bare]
     return "\n".join(f"        {line!a}" for line in lines)
 
 
 def _schedule_name(timeline: Timeline) -> str:
-    """Return the name of a schedule registered by PyTorch whose stages are placed as these; `BadInput` if there is
-    none."""
+    """Return the name of a schedule registered by PyTorch whose stages are placed as these.
+
+    `BadInput` if there is none.
+    """
     placement = timeline.problem.placement
     chunks, remainder = divmod(placement.stages, placement.devices)
     if not remainder and placement.stage_device == interleaved(placement.devices, chunks).stage_device:

@@ -80,8 +80,10 @@ def _whole(read: Callable[[str], Schedule], text: str, problem: Problem) -> Sche
 
 
 def _is_run(problem: Problem, slot: Slot) -> bool:
-    """Return True unless the slot is a collective that the problem does not have on that stage: such a slot is left
-    out."""
+    """Return True unless the slot is a collective that the problem does not have on that stage.
+
+    Such a slot is left out.
+    """
     kind, stage, _ = slot[0]
     stages = problem.stages
     return kind not in OF_PARAMETERS or (stage < len(stages) and kind in stages[stage].kinds_of_parameters)

@@ -18,10 +18,9 @@ def _recognises(text: str) -> bool:
 
 
 def _read(text: str) -> Orders:
-    """Return the order of passes on each device from the file's text; sends and receives follow from it and are
-    ignored.
+    """Return the order of passes on each device from the file's text.
 
-    `BadInput` if the file has no such orders.
+    Sends and receives follow from it and are ignored. `BadInput` if the file has no such orders.
     """
     document = read_json(text, "program")
     rows = document.get("programs") if isinstance(document, dict) else None

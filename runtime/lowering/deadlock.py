@@ -83,8 +83,10 @@ class _EventGraph:
         return len(self.names) - 1
 
     def _step(self, step: Instruction, device: DeviceId, before: list[int]) -> int:
-        """Add an instruction that waits for the events `before`; return the event for which the device's next one
-        waits."""
+        """Add an instruction that waits for the events `before`.
+
+        Return the event for which the device's next one waits.
+        """
         number = self._add(f"{step} (device {device})", list(before))
         if isinstance(step, Compute):
             self._computed |= dict.fromkeys(step.passes, number)

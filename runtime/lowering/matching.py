@@ -25,8 +25,7 @@ def pair_mistakes(program: Program) -> list[str]:
 
 
 def unmatched(program: Program) -> Iterator[str]:
-    """Yield sentences on ends of transfers that are unmatched, duplicated, on the wrong device, or both on one
-    device."""
+    """Yield sentences on ends of transfers that are unmatched, duplicated, on a wrong device, or both on one device."""
     sent, received = _ends(program, Send), _ends(program, Receive)
     for transfer in asking(sorted(set(sent) | set(received), key=str), SHORT):
         if transfer.source == transfer.target:
@@ -52,8 +51,7 @@ def _ends(program: Program, end: type[Send] | type[Receive]) -> dict[Transfer, l
 
 
 def _complete(program: Program) -> Iterator[str]:
-    """Yield sentences on tensors that are transferred but not needed by another device, or needed but not
-    transferred."""
+    """Yield sentences on tensors transferred but not needed by another device, or needed but not transferred."""
     problem = program.problem
     passes = [
         p for row in program.rows for step in asking(row, SHORT) if isinstance(step, Compute) for p in step.passes
@@ -72,8 +70,7 @@ def _complete(program: Program) -> Iterator[str]:
 
 
 def _orders(program: Program) -> Iterator[str]:
-    """Yield sentences on pairs of devices whose transfers, in both directions, have different orders at the two
-    ends."""
+    """Yield sentences on pairs of devices whose transfers, in both directions, differ in order at the two ends."""
     seen: dict[_Pair, list[Transfer]] = {}
     for device, row in enumerate(program.rows):
         for step in asking(row, SHORT):

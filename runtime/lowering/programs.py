@@ -1,15 +1,14 @@
-"""Lowering of a timeline to a program for each device: its computes, and each tensor it sends and receives, in one
-order.
+"""Lowering of a timeline to a program for each device.
 
-Proof that a lowered program cannot deadlock. Put everything that happens, every compute and every transfer between two
-devices, into one sequence in which a transfer is after the pass that yields its tensor and before the pass that uses
-it, and the computes of a device are in its order. A device's program is that sequence without events elsewhere; a
-transfer remains in two programs, as SEND in one and RECV in the other. Let every device run its program, both ends of a
-transfer blocking until the other end is there, and suppose that everything halts. Take the first event of the sequence
-that has not happened: all before it has, so it is next in the program of every device that takes part in it, and its
-inputs are there; it happens, a contradiction. So the programs run to their end under rendezvous sends, hence under any
-runtime that waits for less. And since both ends read one sequence, two devices see the transfers between them, in both
-directions, in the same order.
+It has its computes, and each tensor it sends and receives, in one order. Proof that a lowered program cannot deadlock.
+Put everything that happens, every compute and every transfer between two devices, into one sequence in which a transfer
+is after the pass that yields its tensor and before the pass that uses it, and the computes of a device are in its
+order. A device's program is that sequence without events elsewhere; a transfer remains in two programs, as SEND in one
+and RECV in the other. Let every device run its program, both ends of a transfer blocking until the other end is there,
+and suppose that everything halts. Take the first event of the sequence that has not happened: all before it has, so it
+is next in the program of every device that takes part in it, and its inputs are there; it happens, a contradiction. So
+the programs run to their end under rendezvous sends, hence under any runtime that waits for less. And since both ends
+read one sequence, two devices see the transfers between them, in both directions, in the same order.
 
 Such a sequence exists for every schedule that can run at all. Of the many, `Receives` chooses by the timeline.
 """
@@ -32,8 +31,10 @@ from runtime.lowering.topological_order import in_order
 
 
 class Tensor(StrEnum):
-    """Tensors transferred: the output of a stage in forwards (`ACTIVATION`), the gradient of its input in backwards
-    (`GRADIENT`)."""
+    """Tensors transferred.
+
+    `ACTIVATION` is the output of a stage in forwards, `GRADIENT` the gradient of its input in backwards.
+    """
 
     ACTIVATION = "activation"
     GRADIENT = "gradient"

@@ -14,10 +14,10 @@ Waits = Sequence[Sequence[int]]
 
 
 def in_order(waits: Waits, rank: Callable[[int], tuple[int, ...]], name: Callable[[int], str]) -> list[int]:
-    """Return all numbers, each after its predecessors; whenever several can be next, the one of least rank, then least
-    number.
+    """Return all numbers, each after its predecessors.
 
-    Raises `Deadlock` with the names along a cycle of waits if there is no such order.
+    Whenever several can be next, the one of least rank, then least number. Raises `Deadlock` with the names along a
+    cycle of waits if there is no such order.
     """
     sorter = TopologicalSorter(dict(enumerate(waits)))
     try:

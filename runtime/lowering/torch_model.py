@@ -54,8 +54,10 @@ def torch_lowered(timeline: Timeline) -> Program:
 
 
 def _ready(timeline: Timeline, compute: Compute, device: DeviceId, there: set[tuple[Pass, DeviceId]]) -> bool:
-    """Return True if the device has the inputs of every pass of a cell; `there` has each tensor's (pass, device) so
-    far."""
+    """Return True if the device has the inputs of every pass of a cell.
+
+    `there` has each tensor's (pass, device) so far.
+    """
     network, pass_set = timeline.problem.network, timeline.schedule.pass_set
     needed = (before for p in compute.passes for before, _ in network.predecessors(p, pass_set))
     return all((before, device) in there for before in needed)

@@ -18,10 +18,10 @@ from pipesched.schedule.timeline import Timeline
 
 
 def weight_microbatches(schedule: Schedule, fused: bool = False) -> dict[Pass, MicrobatchId]:
-    """Return for each W the micro-batch that it takes after renumbering: the k-th W of a stage takes that of its k-th
-    B.
+    """Return for each W the micro-batch that it takes after renumbering.
 
-    With `fused`, a BW counts as a B and a W in one, and has an entry too.
+    The k-th W of a stage takes that of its k-th B. With `fused`, a BW counts as a B and a W in one, and has an entry
+    too.
     """
     found: dict[Pass, int] = {}
     waiting: dict[int, deque[int]] = {}

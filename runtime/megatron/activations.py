@@ -15,11 +15,11 @@ from runtime.megatron.random_state import RandomState
 
 
 class Activations:
-    """Activations of one rank in one iteration, by stage and micro-batch; each method does its part of a pass of the
-    schedule.
+    """Activations of one rank in one iteration, by stage and micro-batch.
 
-    `forward` keeps what the backward needs, `move_out` and `move_in` copy it to the host and back, `again` recomputes
-    it, and `take` returns it for the backward. `moved` counts the bytes sent to the host.
+    Each method does its part of a pass of the schedule. `forward` keeps what the backward needs, `move_out` and
+    `move_in` copy it to the host and back, `again` recomputes it, and `take` returns it for the backward. `moved`
+    counts the bytes sent to the host.
     """
 
     def __init__(self, program: Program, call: Call) -> None:

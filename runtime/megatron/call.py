@@ -83,8 +83,7 @@ def call_of(arguments: Mapping[str, Any]) -> Call:
 
 
 def check_fits(call: Call, program: Program) -> None:
-    """Raise `ValueError` if the schedule is for another number of ranks or stages, or its placement is not supported
-    here."""
+    """Raise `ValueError` if the schedule is for other numbers of ranks or stages, or its placement is unsupported."""
     ranks = len(program.rows)
     stages = len(program.stages_of(call.rank)) if call.group.size() == ranks else 0
     if not program.is_loop:
@@ -143,8 +142,10 @@ def _is_sharded(chunk: Any) -> bool:
 
 
 def _default_groups() -> Any:
-    """Return the groups of `parallel_state` as Megatron's own schedules make them (before 0.17 it has no function for
-    it)."""
+    """Return the groups of `parallel_state` as Megatron's own schedules make them.
+
+    Before 0.17 it has no function for this.
+    """
     if hasattr(schedules, "_build_default_pg_collection"):
         return schedules._build_default_pg_collection()
     groups = ProcessGroupCollection()

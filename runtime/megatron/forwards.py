@@ -13,10 +13,9 @@ from runtime.megatron.call import Call
 
 
 class Forwards:
-    """The forwards of one call of Megatron's forward-backward function; `run` runs that of a step and returns its
-    output.
+    """The forwards of one call of Megatron's forward-backward function.
 
-    `tokens` sums the token counts of the loss functions.
+    `run` runs that of a step and returns its output. `tokens` sums the token counts of the loss functions.
     """
 
     def __init__(self, program: Program, call: Call) -> None:
@@ -28,8 +27,10 @@ class Forwards:
 
     @property
     def losses(self) -> list[Any]:
-        """The results of the loss function in the order of the micro-batches' numbers; empty except on the last stage's
-        rank."""
+        """The results of the loss function in the order of the micro-batches' numbers.
+
+        Empty except on the last stage's rank.
+        """
         return [one for microbatch in sorted(self._losses) for one in self._losses[microbatch]]
 
     def is_first(self, stage: int) -> bool:

@@ -18,12 +18,11 @@ _FUNCTIONS = ("forward_backward_pipelining_without_interleaving", "forward_backw
 
 
 class ForwardBackward:
-    """A replacement for a forward-backward function of Megatron: trains by the schedule for its number of
-    micro-batches.
+    """A replacement for a forward-backward function of Megatron.
 
-    `original` is Megatron's own function, which still evaluates, unless stages are placed differently. `executed` has
-    the steps that this rank ran in the last iteration, as text; `moved` is the number of bytes that it copied to the
-    host.
+    Trains by the schedule for its number of micro-batches. `original` is Megatron's own function, which still
+    evaluates, unless stages are placed differently. `executed` has the steps that this rank ran in the last iteration,
+    as text; `moved` is the number of bytes that it copied to the host.
     """
 
     def __init__(self, original: Any) -> None:
@@ -31,10 +30,10 @@ class ForwardBackward:
         self.executed, self.moved = list[str](), 0
 
     def add(self, document: Mapping[str, Any]) -> None:
-        """Add a schedule, given as an exported document; it replaces an earlier one for the same number of
-        micro-batches.
+        """Add a schedule, given as an exported document.
 
-        `ValueError` if its stages are on other ranks than those of earlier schedules.
+        It replaces an earlier one for the same number of micro-batches. `ValueError` if its stages are on other ranks
+        than those of earlier schedules.
         """
         program = program_of(document)
         known = next(iter(self.programs.values()), program)

@@ -13,10 +13,10 @@ from runtime.megatron.weight_gradients import computed_in_w
 
 
 class Reductions:
-    """Gradient reductions of one rank's chunks in one iteration, which the last backward or weight pass of a chunk
-    starts.
+    """Gradient reductions of one rank's chunks in one iteration.
 
-    `close` restores Megatron's settings, after an error too.
+    The last backward or weight pass of a chunk starts its reduction. `close` restores Megatron's settings, after an
+    error too.
     """
 
     def __init__(self, config: Any, chunks: list[Any], force_all_reduce: bool) -> None:

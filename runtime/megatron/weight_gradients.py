@@ -30,8 +30,10 @@ class WeightGradients:
 
     @contextmanager
     def put_aside(self, chunk: int, microbatch: int) -> Iterator[None]:
-        """Context in which a backward defers the weight gradients of linear layers, until `compute` of this chunk and
-        micro-batch."""
+        """Context in which a backward defers the weight gradients of linear layers.
+
+        `compute` of this chunk and micro-batch computes them.
+        """
         left: list[Later] = []
         _RUNNING[0] = left
         try:
@@ -41,8 +43,10 @@ class WeightGradients:
         self._waiting[chunk, microbatch] = left
 
     def compute(self, chunk: int, microbatch: int) -> None:
-        """Compute the weight gradients that the backward of this chunk and micro-batch has deferred, Transformer
-        Engine's too."""
+        """Compute the weight gradients that a backward of this chunk and micro-batch deferred.
+
+        Those of Transformer Engine, too.
+        """
         for later in self._waiting.pop((chunk, microbatch)):
             later()
         for module in self._engine[chunk]:
@@ -61,8 +65,10 @@ def computed_in_w(chunk: Any) -> list[torch.nn.Parameter]:
 
 
 def split_linears() -> None:
-    """Replace forward and backward of Megatron's linear function, so that inside `put_aside` it defers its weight
-    gradient."""
+    """Replace forward and backward of Megatron's linear function.
+
+    Inside `put_aside` it then defers its weight gradient.
+    """
     function = layers.LinearWithGradAccumulationAndAsyncCommunication
     forward, backward = function.forward, function.backward
 

@@ -47,8 +47,10 @@ def flag_file(model: StagedModel, runtime: str, flags: Mapping[str, object]) -> 
 
 
 def step_flags(model: StagedModel) -> dict[str, object]:
-    """Return the values of Megatron's flags for the training settings of the plan's file, by name; empty if it has
-    none."""
+    """Return the values of Megatron's flags for the training settings of the plan's file, by name.
+
+    Empty if it has none.
+    """
     step = model.step
     if step is None:
         return {}

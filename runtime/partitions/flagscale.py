@@ -81,10 +81,10 @@ def _mesh(model: StagedModel) -> list[int]:
 
 
 def recompute_table(recomputed: list[int], microbatches: int) -> list[list[int]]:
-    """Return a row for each run of equal stages: their number, the number of micro-batches, the recomputed layers of
-    each.
+    """Return a row for each run of equal stages.
 
-    `recomputed` has the number of recomputed layers of each stage.
+    It has their number, the number of micro-batches, and the recomputed layers of each. `recomputed` has the number of
+    recomputed layers of each stage.
     """
     return [[len(list(equal)), microbatches, layers] for layers, equal in groupby(recomputed)]
 

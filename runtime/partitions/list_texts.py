@@ -9,10 +9,9 @@ from runtime.partitions.staged_model import StageCounts
 
 
 def numbers(name: str, text: str, least: int = 0) -> list[int]:
-    """Parse a list such as `[6, 2, 4]` or `6,2,4`; `BadInput` names the first entry that is no whole number from
-    `least` up.
+    """Parse a list such as `[6, 2, 4]` or `6,2,4`.
 
-    `name` is the setting, for the message.
+    `BadInput` names the first entry that is no whole number from `least` up. `name` is the setting, for the message.
     """
     bare = text.strip()
     found = read_json(bare if bare.startswith("[") else f"[{bare}]", name)
@@ -36,15 +35,16 @@ def rows(name: str, text: str, least: int = 0) -> list[list[int]]:
 
 
 def between_embedding_and_head(counts: list[int]) -> tuple[StageCounts, ...]:
-    """Return stages with these numbers (`counts`) of transformer layers, the embedding on the first and the head on the
-    last."""
+    """Return stages with `counts` transformer layers, the embedding on the first and the head on the last."""
     last = len(counts) - 1
     return tuple(StageCounts(int(at == 0), layers, 0, int(at == last)) for at, layers in enumerate(counts))
 
 
 def check_total(name: str, counts: list[int], layers: int) -> None:
-    """Raise `BadInput` if the counts of stages do not sum to the model's `layers`; `name` is the setting, for the
-    message."""
+    """Raise `BadInput` if the counts of stages do not sum to the model's `layers`.
+
+    `name` is the setting, for the message.
+    """
     if sum(counts) != layers:
         raise BadInput(f"{name}: found {sum(counts)} layers in all; allowed: the model's {layers}")
 

@@ -1,5 +1,7 @@
-"""Settings for Megatron-LM by its flags alone: partition, groups of micro-batches, recomputation equal on all
-stages."""
+"""Settings for Megatron-LM by its flags alone.
+
+They are partition, groups of micro-batches, and recomputation equal on all stages.
+"""
 
 from __future__ import annotations
 

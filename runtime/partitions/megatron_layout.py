@@ -53,8 +53,10 @@ def read_layout(text: str) -> tuple[StageCounts, ...]:
 
 
 def _unrolled(text: str, pattern: str) -> str:
-    """Return the text with every `x*n` or `(...)*n` (what `pattern` finds) written out; `BadInput` if that is too
-    long."""
+    """Return the text with every `x*n` or `(...)*n` (what `pattern` finds) written out.
+
+    `BadInput` if that is too long.
+    """
     size = len(text) + sum(len(group) * int(number) for group, number in re.findall(pattern, text))
     if size > _MOST_LETTERS:
         raise BadInput(f"megatron: found a layout of {size} letters; allowed: up to {_MOST_LETTERS}")

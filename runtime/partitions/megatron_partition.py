@@ -15,8 +15,10 @@ from runtime.partitions.staged_model import StagedModel
 
 
 class PartitionFlags(NamedTuple):
-    """A partition for Megatron: `values`, its main setting by name, and `flags`, all flags except those of
-    recomputation."""
+    """A partition for Megatron.
+
+    `values` is its main setting by name, `flags` are all flags except those of recomputation.
+    """
 
     values: dict[str, object]
     flags: dict[str, object]
@@ -55,10 +57,9 @@ def partition_flags(name: str, model: StagedModel, placed: bool = False) -> Part
 
 
 def _linear_attention(model: StagedModel) -> dict[str, object]:
-    """Return the flags with which GPTModel builds gated delta nets in layers named -linear: 1 for each such layer, 0
-    for others.
+    """Return the flags with which GPTModel builds gated delta nets in layers named -linear.
 
-    Empty for models without.
+    They have 1 for each such layer, 0 for others. Empty for models without.
     """
     if model.step is None or model.step.mixer != GATED_DELTA:
         return {}

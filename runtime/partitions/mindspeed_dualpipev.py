@@ -67,10 +67,9 @@ def _check(model: StagedModel) -> None:
 
 
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """Return the layers of each stage from the number of layers of every stage, such as `4`; two stages are on a
-    device.
+    """Return the layers of each stage from the number of layers of every stage, such as `4`.
 
-    `BadInput` for several numbers, or if they do not add up to `layers`.
+    Two stages are on a device. `BadInput` for several numbers, or if they do not add up to `layers`.
     """
     (share,) = numbers(_NAME, text) if "," not in text else (0,)
     if share < 1:

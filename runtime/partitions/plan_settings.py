@@ -124,8 +124,7 @@ def staged_plan(problem: PlanProblem, candidate: PlanCandidate, lines: tuple[str
 
 
 def figures(form: PartitionFormat, plan: Plan, free: Plan) -> tuple[str, ...]:
-    """Return lines on the time of the best plan with these settings, its bound, and how much less the best of all plans
-    takes.
+    """Return lines on the best plan with these settings: time, bound, and how much less the best of all plans takes.
 
     Empty if there is no plan.
     """

@@ -90,10 +90,9 @@ def _write(model: StagedModel) -> PartitionSettings:
 
 
 def _sizes(model: StagedModel) -> dict[str, int]:
-    """Return the tensor, context and expert parallel sizes of the plan's file, by torchtitan's names; empty without
-    them.
+    """Return the tensor, context and expert parallel sizes of the plan's file, by torchtitan's names.
 
-    Data parallelism needs no entry: replicas are the remaining devices.
+    Empty without them. Data parallelism needs no entry: replicas are the remaining devices.
     """
     step = model.step
     if step is None:

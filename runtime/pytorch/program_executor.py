@@ -141,8 +141,7 @@ class ProgramExecutor:
         self._give(step, found, transfers, leaving)
 
     def _give(self, step: Step, tensors: list[Tensor], transfers: Transfers, leaving: dict[Any, Any]) -> None:
-        """Hand a pass's tensors to the next stage if it is on this rank, else put them into `leaving` for the send that
-        follows."""
+        """Hand a pass's tensors to the next stage if it is on this rank, else put them into `leaving` for the send."""
         if self._neighbour(step.kind, step.stage) in self._local.stages:
             for name, tensor in zip(self._names(step), tensors, strict=True):
                 transfers.hand_over(name, tensor)
@@ -150,16 +149,17 @@ class ProgramExecutor:
             leaving[step.yields] = tensors
 
     def _neighbour(self, kind: str, stage: StageId) -> StageId:
-        """Return the stage that gets the output of a pass: after a forward (`kind` F) the next, else the previous
-        one."""
+        """Return the stage that gets the output of a pass: after a forward (`kind` F) the next, else the previous."""
         where = self._problem.placement
         found = where.next[stage] if kind == "F" else where.previous[stage]
         assert found is not None
         return found
 
     def _names(self, step: Step) -> Iterator[tuple[Any, ...]]:
-        """Yield the names of the tensors that a pass yields for the neighbouring stage: kind, stage, micro-batch,
-        number."""
+        """Yield the names of the tensors that a pass yields for the neighbouring stage.
+
+        A name is (kind, stage, micro-batch, number).
+        """
         return ((*step.yields, at) for at in range(len(self._likes(*step.yields))))
 
     def _likes(self, kind: str, stage: StageId, _: int) -> list[Tensor]:

@@ -17,16 +17,20 @@ from runtime.running.job import Job
 
 
 class Gradient(NamedTuple):
-    """A parameter's gradient (`value`, None if it got none), and the mean norm of micro-batches' contributions to it
-    (`scale`)."""
+    """A parameter's gradient (`value`), and the mean norm of micro-batches' contributions to it (`scale`).
+
+    `value` is None if the parameter got no gradient.
+    """
 
     value: Tensor | None
     scale: float
 
 
 class StepReference(NamedTuple):
-    """The reference of a step: losses by micro-batch if a last stage is in this process, gradients by (stage,
-    parameter)."""
+    """The reference of a step: losses by micro-batch, and gradients by (stage, parameter).
+
+    There are losses if a last stage is in this process.
+    """
 
     losses: Mapping[MicrobatchId, Tensor]
     gradients: Mapping[tuple[StageId, str], Gradient]
@@ -115,8 +119,7 @@ class _Sums:
         return result
 
     def gradients(self) -> dict[tuple[StageId, str], Gradient]:
-        """Return each gradient by (stage, parameter's name), with the mean norm of the micro-batches' contributions to
-        it.
+        """Return each gradient by (stage, parameter's name), with the mean norm of micro-batches' contributions to it.
 
         A gradient is the sum over micro-batches divided at the end, as PyTorch's runtime does; None for a parameter
         that got none. To be called once, as the sums are used up.

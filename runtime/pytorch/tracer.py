@@ -19,11 +19,10 @@ _Point = Any
 
 
 class Tracer:
-    """Recorder of the passes of one step on one device, with the times of the method that runs each; waiting is not
-    included.
+    """Recorder of the passes of one step on one device, with the times of the method that runs each.
 
-    `watch` and `run` record passes, `begin` starts a step, and `finish` returns its passes with their starts and ends
-    in seconds.
+    Waiting is not included. `watch` and `run` record passes, `begin` starts a step, and `finish` returns its passes
+    with their starts and ends in seconds.
     """
 
     def __init__(self, device: torch.device, heartbeat: Heartbeat, microbatch_of: Callable[[int], int]) -> None:
@@ -35,8 +34,10 @@ class Tracer:
         self._seed: Callable[[int, int], None] = lambda _stage, _microbatch: None
 
     def begin(self, seed: Callable[[int, int], None]) -> None:
-        """Start recording, right after the barrier before a step; `seed(stage, micro-batch)` is called before each
-        forward."""
+        """Start recording, right after the barrier before a step.
+
+        `seed(stage, micro-batch)` is called before each forward.
+        """
         self._ran, self._seed = [], seed
         if self._cuda:
             torch.cuda.synchronize()

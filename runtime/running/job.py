@@ -118,17 +118,18 @@ def saves(schedule: Schedule) -> bool:
 
 
 def two_directions(name: str, where: Placement) -> None:
-    """Raise `BadInput`, whose text begins with `name`, for any placement but the bidirectional one with its two
-    chains."""
+    """Raise `BadInput` for any placement but the bidirectional one with its two chains.
+
+    Its text begins with `name`.
+    """
     if where != bidirectional(where.devices):
         raise BadInput(f"{name}: found {len(where.chains)} chains; allowed: one, or the two of placement bidirectional")
 
 
 class Difference(NamedTuple):
-    """The difference (`value`) of a loss or a gradient, described by `what`, from the reference in a step, in the
-    Euclidean norm.
+    """The difference (`value`) of a loss or gradient from the reference in a step, in the Euclidean norm.
 
-    `limit` is the part explained by rounding, `norm` the reference's own norm.
+    `what` describes the loss or gradient. `limit` is the part explained by rounding, `norm` the reference's own norm.
     """
 
     what: str

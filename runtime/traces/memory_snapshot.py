@@ -23,8 +23,10 @@ _KINETO_BASE = 10**12  # microseconds: traces of torch's profiler are read modul
 
 
 class MemorySnapshot(NamedTuple):
-    """A snapshot of one process: `events` are (microseconds of Unix time, bytes; negative: released), `peak` is in
-    bytes."""
+    """A snapshot of one process.
+
+    `events` are (microseconds of Unix time, bytes; negative: released), `peak` is in bytes.
+    """
 
     path: Path
     events: tuple[tuple[int, int], ...]
@@ -32,8 +34,10 @@ class MemorySnapshot(NamedTuple):
 
 
 class _PlainData(pickle.Unpickler):
-    """An unpickler that accepts only numbers, texts, lists, dictionaries and tuples, so that nothing in the file can
-    run."""
+    """An unpickler that accepts only numbers, texts, lists, dictionaries and tuples.
+
+    So nothing in the file can run.
+    """
 
     def find_class(self, module: str, name: str) -> NoReturn:
         raise pickle.UnpicklingError(f"it names {module}.{name}")
@@ -109,10 +113,9 @@ def _number(path: Path) -> int:
 
 
 def _joined(rank: RankEvents, snapshot: MemorySnapshot, notes: list[str]) -> RankEvents:
-    """Return the rank with the snapshot's events on the trace's clock; with its peak alone if no event is within the
-    passes.
+    """Return the rank with the snapshot's events on the trace's clock.
 
-    In that case it adds a line to `notes`.
+    With its peak alone if no event is within the passes. In that case it adds a line to `notes`.
     """
     first = min((one.start for one in rank.annotations), default=0.0)
     last = max((one.end for one in rank.annotations), default=0.0)

@@ -45,10 +45,10 @@ def _read(paths: Sequence[Path], hints: Hints) -> PipelineTrace | BlockTrace:
 
 
 def _events(path: Path, place: int) -> RankEvents:
-    """Return ranges and kernels of a file; without kernels, the ranges alone. `place`, its index among the files, is
-    the rank.
+    """Return ranges and kernels of a file.
 
-    `BadInput` for a file that is no whole export.
+    Without kernels, the ranges alone. `place`, its index among the files, is the rank. `BadInput` for a file that is no
+    whole export.
     """
     try:
         tables = _tables(path)

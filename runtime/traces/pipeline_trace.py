@@ -58,8 +58,10 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockTrace:
-    """The annotated blocks of one device, in the order of launch, with the format's name (`form`) and notes on what is
-    missing."""
+    """The annotated blocks of one device, in the order of launch.
+
+    `form` is the format's name, and notes say what is missing.
+    """
 
     form: str
     blocks: tuple[Block, ...]
@@ -147,10 +149,10 @@ def _measured(step: _Rows) -> Step:
 
 
 def _transfers(steps: Iterable[_Rows], where: Mapping[StageId, DeviceId]) -> dict[StageId, list[float]]:
-    """Return samples of transfer times in seconds, by the earlier of the two stages; `where[s]` is the device of stage
-    s.
+    """Return samples of transfer times in seconds, by the earlier of the two stages.
 
-    A sample is the time from the end of a pass to the start of one on another device that waited for its tensor, idle.
+    `where[s]` is the device of stage s. A sample is the time from the end of a pass to the start of one on another
+    device that waited for its tensor, idle.
     """
     found: dict[int, list[float]] = {}
     for step in steps:

@@ -1,5 +1,7 @@
-"""The problem of a trace, as a problem file's text with all figures in comments, and the traced run as measured
-passes."""
+"""The problem of a trace, as a problem file's text, and the traced run as measured passes.
+
+All figures are in comments.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +43,10 @@ def measured_run(trace: PipelineTrace, problem: Problem) -> Measured | None:
 
 
 def stage_times(trace: PipelineTrace) -> tuple[dict[PassKind, list[float]], list[str]]:
-    """Return the median seconds of every kind of pass, a list by stage, and notes on values assumed for passes that
-    never ran.
+    """Return the median seconds of every kind of pass, and notes on values assumed for passes that never ran.
 
-    B and W are split if some stage ran both; else there are F and B alone, B being the whole backward. `BadInput` for a
-    stage without forward or whole backward.
+    The seconds of a kind are a list by stage. B and W are split if some stage ran both; else there are F and B alone, B
+    being the whole backward. `BadInput` for a stage without forward or whole backward.
     """
     stages, assumptions = range(len(trace.stage_device)), list[str]()
     known = {key: samples.median for key, samples in trace.times.items()}
@@ -76,8 +77,10 @@ def stage_times(trace: PipelineTrace) -> tuple[dict[PassKind, list[float]], list
 
 
 def fastest_quartile(samples: Samples) -> float:
-    """Return the lower quartile in seconds: the time of an undisturbed transfer, since most longer ones include
-    waiting."""
+    """Return the lower quartile in seconds.
+
+    That is the time of an undisturbed transfer, since most longer ones include waiting.
+    """
     if len(samples.seconds) < 2:
         return samples.median
     return quantiles(samples.seconds, n=4, method="inclusive")[0]

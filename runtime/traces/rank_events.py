@@ -29,8 +29,7 @@ class Span(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """A kernel on a stream of the GPU: its `start` and `end`, and when the host launched it (`launched`), all in
-    seconds."""
+    """A kernel on a stream of the GPU: its `start`, its `end`, and when the host `launched` it, all in seconds."""
 
     name: str
     start: float

@@ -99,8 +99,10 @@ class Activations:
 
 
 def _left(output: Tensor) -> Tensor:
-    """Return an output for the next stage, and free its data here, where only its graph node and shape are still
-    needed."""
+    """Return an output for the next stage, and free its data here.
+
+    Here only its graph node and shape are still needed.
+    """
     left = output.detach()
     output.data = output.new_empty(()).expand(output.shape)
     return left

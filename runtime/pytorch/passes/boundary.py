@@ -70,8 +70,10 @@ class FlatStage(nn.Module):
 
 
 def loss_of_tensors(loss: Callable[[Any, Any], Tensor], gives: TreeSpec) -> Callable[[Sequence[Tensor], Any], Tensor]:
-    """Return the loss as a function of the last stage's tensors; `gives` is the structure in which `loss` expects
-    them."""
+    """Return the loss as a function of the last stage's tensors.
+
+    `gives` is the structure in which `loss` expects them.
+    """
     return lambda output, target: loss(tree_unflatten(output, gives), target)
 
 

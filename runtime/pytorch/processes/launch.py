@@ -50,11 +50,10 @@ def launch(jobs: Sequence[Job], timeout: float = 60.0, device: str = "auto") -> 
 
 
 def _start(folder: Path, devices: int) -> subprocess.Popen[bytes]:
-    """Start the supervisor, which starts a process for each device; their output goes to a file, read only after a
-    failure.
+    """Start the supervisor, which starts a process for each device.
 
-    With -P Python does not look for our modules in the working directory, which may have others of the same name. Jobs,
-    states and outcomes are files of `folder`.
+    Their output goes to a file, read only after a failure. With -P Python does not look for our modules in the working
+    directory, which may have others of the same name. Jobs, states and outcomes are files of `folder`.
     """
     environment = dict(os.environ)
     environment["PYTHONPATH"] = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
@@ -100,8 +99,7 @@ def _is_apart(state: State) -> bool:
 
 
 def _broken(folder: Path, code: int) -> None:
-    """Raise the `BadInput` of a process that failed by one, else `RunFailed` with the errors of all processes that
-    failed.
+    """Raise the `BadInput` of a process that failed by one, else `RunFailed` with the errors of all that failed.
 
     Errors are in the order of failure, since later ones may fail because of the first. If no process wrote one, the
     message has the last line that they printed, and `code`, the supervisor's exit code.

@@ -1,5 +1,7 @@
-"""The supervisor: loads torch once, forks a process for each device, and ends all when one fails or the parent is
-gone."""
+"""The supervisor.
+
+It loads torch once, forks a process for each device, and ends all when one fails or the parent is gone.
+"""
 
 from __future__ import annotations
 

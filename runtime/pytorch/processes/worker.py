@@ -38,8 +38,10 @@ _NO_LIMIT = timedelta(days=7)
 
 
 class Worker:
-    """A process with its place in the group of a run's processes; `run` runs a job, and returns its outcome on rank
-    0."""
+    """A process with its place in the group of a run's processes.
+
+    `run` runs a job, and returns its outcome on rank 0.
+    """
 
     def __init__(self, heartbeat: Heartbeat, device: torch.device) -> None:
         self.rank, self.world = dist.get_rank(), dist.get_world_size()
@@ -68,10 +70,10 @@ class Worker:
         return None if everyone is None else outcome_of(job, everyone, self._device)
 
     def _prepare(self, job: Job, local: RankStages) -> Iterator[tuple[StepResult | None, Any]]:
-        """Load a job; return an iterator that runs its steps and gives of each the comparison (or None) and measured
-        times.
+        """Load a job.
 
-        Loading precedes the first message, so that a refused job leaves the process group in order.
+        Return an iterator that runs its steps and gives of each the comparison (or None) and measured times. Loading
+        precedes the first message, so that a refused job leaves the process group in order.
         """
         number_of = {label: j for j, label in enumerate(job.labels)}
         microbatch_of = number_of.__getitem__ if job.rows is not None else int
@@ -104,8 +106,10 @@ class Worker:
             yield result, times
 
     def _data(self, job: Job, local: RankStages, step: int) -> tuple[dict[int, Any], dict[int, Any]]:
-        """Return a step's inputs and its targets by micro-batch; each is empty if no stage of this process takes
-        them."""
+        """Return a step's inputs and its targets by micro-batch.
+
+        Each is empty if no stage of this process takes them.
+        """
         where, first = job.problem.placement, step * job.problem.microbatches
         ends = [(chain[0] in local.stages, chain[-1] in local.stages) for chain in where.chains]
         numbers = range(job.problem.microbatches)

@@ -17,8 +17,10 @@ from runtime.pytorch.profiling.stage_passes import prepared
 
 
 class Chain(NamedTuple):
-    """A model on its device, with the input of each stage and a random gradient of its output (None for the last
-    stage)."""
+    """A model on its device, with the input of each stage and a random gradient of its output.
+
+    The gradient is None for the last stage.
+    """
 
     model: PipelineModel
     inputs: list[Tensor]

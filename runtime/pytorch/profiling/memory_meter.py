@@ -1,5 +1,7 @@
-"""Measurement of memory that passes take and free: exact bytes of live storages on CPU, the allocator's count on
-GPU."""
+"""Measurement of memory that passes take and free.
+
+On CPU it is the exact bytes of live storages, on GPU the allocator's count.
+"""
 
 from __future__ import annotations
 
@@ -84,8 +86,10 @@ def _reference(storage: torch.UntypedStorage) -> StorageWeakRef:
 
 
 class Allocator:
-    """A meter of the bytes allocated by PyTorch's CUDA allocator on one GPU, which rounds each tensor up to 512
-    bytes."""
+    """A meter of the bytes allocated by PyTorch's CUDA allocator on one GPU.
+
+    The allocator rounds each tensor up to 512 bytes.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device

@@ -34,11 +34,10 @@ class ProcessMeasurements(NamedTuple):
 
 
 def in_processes(request: Request) -> list[ProcessMeasurements]:
-    """Profile on CPU with a process for each device, each measuring its stages; at least two processes, for the
-    transfers.
+    """Profile on CPU with a process for each device, each measuring its stages.
 
-    With more devices than processors the first process measures all stages. Returns the measurements of each process.
-    `BadInput` if one of them ends early.
+    At least two processes, for the transfers. With more devices than processors the first process measures all stages.
+    Returns the measurements of each process. `BadInput` if one of them ends early.
     """
     devices = request.placement.devices
     shares: list[list[int]] = [[] for _ in range(max(2, devices))]

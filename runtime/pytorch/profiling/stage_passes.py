@@ -86,8 +86,10 @@ class Checkpointed(nn.Module):
 
 
 def with_checkpoints(stage: nn.Module) -> nn.Module:
-    """Return the stage with activation checkpointing: of each part of a `nn.Sequential`, or of any other stage as a
-    whole."""
+    """Return the stage with activation checkpointing.
+
+    Each part of a `nn.Sequential` is checkpointed, and any other stage as a whole.
+    """
     if isinstance(stage, nn.Sequential):
         return nn.Sequential(*map(Checkpointed, stage))
     return Checkpointed(stage)

@@ -44,11 +44,10 @@ def check_link(device: torch.device) -> None:
 
 
 def between_gpus(like: Sequence[Tensor], warm_up: int, repetitions: int) -> list[Samples]:
-    """Measure copies from the first GPU to the second, as peer copies if they have a link, timed by events on the
-    first.
+    """Measure copies from the first GPU to the second, timed by events on the first.
 
-    For each tensor of `like`, a tensor of its shape is copied `repetitions` times after `warm_up` times; the result has
-    the samples of each, in seconds.
+    They are peer copies if the two have a link. For each tensor of `like`, a tensor of its shape is copied
+    `repetitions` times after `warm_up` times; the result has the samples of each, in seconds.
     """
     found = []
     for tensor in like:
