@@ -1,5 +1,7 @@
-"""The command `calibrate`: fits the rates of a device to measured steps, as a hardware file for `layouts` and `new
---from`."""
+"""The command `calibrate`: fits a device's rates to measured steps.
+
+Writes them as a hardware file for `layouts` and `new --from`.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +48,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Read the measured files, fit the device's rates to them, print the fit, and write the hardware file if `-o` is
-    given.
+    """Read the measured files, fit the device's rates to them, print the fit, and write a hardware file with `-o`.
 
     Exit code 1 if the fitted rates do not explain the measured durations; the file is written all the same. `BadInput`
     if the device is named nowhere, or the output's name has another ending than that of a YAML or JSON file.

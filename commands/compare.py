@@ -33,8 +33,7 @@ from solver.solve import without_search
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of `compare`: problem or plan files, schedules to compare, traces, noise, and limits of the
-    search."""
+    """Add the arguments of `compare`: files, schedules to compare, traces, noise, and limits of the search."""
     parser.add_argument(
         "problems",
         metavar="PROBLEM",

@@ -1,5 +1,7 @@
-"""The command `completion`: prints a shell's completion script for commands, options, names and files, made by
-shtab."""
+"""The command `completion`: prints a completion script, made by shtab, for a shell.
+
+It completes commands, options, names and files.
+"""
 
 from __future__ import annotations
 

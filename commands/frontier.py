@@ -149,8 +149,7 @@ def _row(found: Frontier, point: Point, last: Fraction | None) -> list[str]:
 
 
 def _findings(found: Frontier) -> list[str]:
-    """Return in sentences what the frontier's table shows: the least memory, and the memory of the fastest schedule
-    found.
+    """Return sentences on the frontier's table: the least memory, and the memory of the fastest schedule found.
 
     Empty if no schedule was found.
     """

@@ -1,5 +1,4 @@
-"""Entry point of the command line: parses arguments, runs the command, and turns errors into messages and exit
-codes."""
+"""Entry of the command line: parses arguments, runs the command, and turns errors into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -80,10 +79,9 @@ def _answer(parsed: Namespace) -> int:
 
 
 def _unexpected(error: Exception) -> int:
-    """Print an unexpected error in one line and return the exit code: 2 if output cannot be written, else 1, for a
-    defect.
+    """Print an unexpected error in one line and return the exit code.
 
-    In Python's development mode a defect is raised again.
+    That is 2 if output cannot be written, else 1, for a defect. In Python's development mode a defect is raised again.
     """
     if isinstance(error, OSError):
         drop_output()

@@ -1,5 +1,4 @@
-"""The command `plan`: the best partition, placement, recomputation and order of a model made of layers, with a
-proof."""
+"""The command `plan`: the best partition, placement, recomputation and order of a model of layers, with a proof."""
 
 from __future__ import annotations
 

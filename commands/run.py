@@ -1,5 +1,4 @@
-"""The command `run`: executes a schedule file with PyTorch, checks gradients, and compares times with the
-prediction."""
+"""The command `run`: executes a schedule file with PyTorch, checks gradients, compares times with the prediction."""
 
 from __future__ import annotations
 
@@ -60,11 +59,11 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Execute the schedule, print the comparison with the prediction, and write trace and picture if `-o` names a
-    folder.
+    """Execute the schedule and compare it with the prediction.
 
-    Exit code 1 if the run failed, was refused or has complaints. Of torchrun's ranks only the first reports; the others
-    return `Exit.DONE`. `BadInput` for a schedule that cannot be executed.
+    Prints the comparison, and writes trace and picture if `-o` names a folder. Exit code 1 if the run failed, was
+    refused or has complaints. Of torchrun's ranks only the first reports; the others return `Exit.DONE`. `BadInput` for
+    a schedule that cannot be executed.
     """
     need_torch()
     timeline = read_schedule(args.schedule).timeline
@@ -148,10 +147,10 @@ def _check(args: Namespace, sizes: dict[str, int]) -> None:
 
 
 def _seconds_per_tick(args: Namespace, timeline: Timeline) -> float:
-    """Return how many seconds a tick lasts in sleeping stages: as asked for, or so that the shortest pass can be timed
-    well.
+    """Return how many seconds a tick lasts in sleeping stages.
 
-    `BadInput` for an option that is no time.
+    The number is the one asked for, or the least at which the shortest pass can be timed well. `BadInput` for an option
+    that is no time.
     """
     problem = timeline.problem
     if args.sleep_unit is None:

@@ -143,8 +143,10 @@ def run(args: Namespace) -> Exit:
 
 
 def _find_best_size(sizes: Sequence[tuple[Problem, int | None]], args: Namespace) -> SolveResults:
-    """Search each micro-batch size in turn, with a line on stderr before each; return the best result with those of all
-    sizes."""
+    """Search each micro-batch size in turn, with a line on stderr before each.
+
+    Return the best result with those of all sizes.
+    """
 
     def find(problem: Problem, own: Namespace) -> SolveResults:
         if len(sizes) > 1:
@@ -220,10 +222,10 @@ def _seconds_for_idle(solution: Solution, args: Namespace) -> float:
 
 
 def _folder(problems: Sequence[Problem], output: str | None) -> Path | None:
-    """Create and return the output folder, or None: without one, or if all problems are infeasible, with nothing to
-    write.
+    """Create and return the output folder.
 
-    `BadInput` if something else than a folder is there.
+    None without one, or if all problems are infeasible, with nothing to write. `BadInput` if something else than a
+    folder is there.
     """
     if output is None or all(map(why_infeasible, problems)):
         return None
@@ -249,10 +251,9 @@ def _exit(found: SolveResults) -> Exit:
 
 
 def _write(timed: TimedFiles, found: SolveResults, folder: Path, args: Namespace, text: str | None) -> None:
-    """Write all files of a solve, and those for the runtime of `--for`; what the runtime cannot express is noted and
-    left out.
+    """Write all files of a solve, and those for the runtime of `--for`.
 
-    `text` is the problem file as typed, for the report.
+    What the runtime cannot express is noted and left out. `text` is the problem file as typed, for the report.
     """
     solution, target = found.solution, args.target
     timeline = solution.timeline

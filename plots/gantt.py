@@ -17,11 +17,11 @@ from plots.drawing.stream_marks import name_lanes
 
 
 def draw_gantt(timeline: Timeline, axes: Axes) -> None:
-    """Draw a row for each device, device 0 on top; time is in the file's unit; boxes have the micro-batch's number if
-    it fits.
+    """Draw a row for each device, device 0 on top; time is in the file's unit.
 
-    The hue shows the kind of pass, its shade the chunk or, in a bidirectional placement, the direction. Each stream has
-    a lane, and tasks with a name show it if it fits their boxes.
+    Boxes have the micro-batch's number if it fits. The hue shows the kind of pass, its shade the chunk or, in a
+    bidirectional placement, the direction. Each stream has a lane, and tasks with a name show it if it fits their
+    boxes.
     """
     problem = timeline.problem
     boxes = list(boxes_of(timeline))

@@ -103,8 +103,10 @@ def _draw_capacity(axes: Axes, problem: Problem, device: DeviceId, scale: Memory
 
 
 def _height(device: DeviceId, level: MemorySteps, scale: MemorySteps) -> float:
-    """Return the position of a memory level on the axis, which grows downwards; `scale` units are as high as a
-    strip."""
+    """Return the position of a memory level on the axis, which grows downwards.
+
+    `scale` units are as high as a strip.
+    """
     return device + (1 + ROOM) / 2 - ROOM * level / scale
 
 

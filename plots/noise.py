@@ -38,8 +38,10 @@ def render_noise(spreads: Sequence[Spread], label: str, title: str, format: Form
 
 
 def draw_noise(spreads: Sequence[Spread], axes: Axes) -> None:
-    """Draw a row for each schedule, first on top: violin of the samples, bar from p5 to p95, median, and nominal
-    value."""
+    """Draw a row for each schedule, first on top.
+
+    It has a violin of the samples, a bar from p5 to p95, the median, and the nominal value.
+    """
     for row, spread in enumerate(spreads):
         if np.ptp(spread.samples) > 0:  # a violin of one value has no density to estimate
             places = np.linspace(spread.samples.min(), spread.samples.max(), 200)

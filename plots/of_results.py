@@ -21,11 +21,10 @@ from plots.sweeps.pictures import pictures
 
 @singledispatch
 def picture_of(thing: object) -> Picture:
-    """Return the picture of a result: Gantt chart of a timeline or solution, stages of a plan, values of a sweep or
-    frontier.
+    """Return the picture of a result.
 
-    `BadInput` for anything else, and for a result without a schedule. The functions registered below draw one type of
-    result each.
+    A timeline or solution is a Gantt chart, a plan its stages, a sweep or frontier its values. `BadInput` for anything
+    else, and for a result without a schedule. The functions registered below draw one type of result each.
     """
     raise BadInput(f"plot: found {type(thing).__name__}; allowed: a timeline, or what solve, plan, … return")
 

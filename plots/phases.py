@@ -1,5 +1,4 @@
-"""The picture of warm-up, steady state and cool-down as in Kimi K2's report, with the memory of each device and its
-host.
+"""The picture of warm-up, steady state and cool-down as in Kimi K2's report, with each device's and host's memory.
 
 Every device has a row for computation, one for communication (all streams but the first and those that copy
 activations), one for offload (copies out above copies back, whatever streams they use) and one for micro-batches.
@@ -78,8 +77,10 @@ def _rows(problem: Problem) -> dict[str, tuple[float, float]]:
 
 
 def _lanes(problem: Problem, rows: dict[str, tuple[float, float]]) -> Lanes:
-    """Return top and bottom of the lane of each stream, in a device's row of height 1; the key None is for
-    micro-batches."""
+    """Return top and bottom of the lane of each stream, in a device's row of height 1.
+
+    The key None is for micro-batches.
+    """
     found: dict[str | None, tuple[float, float]] = {problem.streams[0]: rows[COMPUTATION]}
     copying = _copying(problem)
     for stream in problem.streams[1:]:
@@ -90,8 +91,10 @@ def _lanes(problem: Problem, rows: dict[str, tuple[float, float]]) -> Lanes:
 
 
 def _tint(timeline: Timeline, axes: Axes, rows: dict[str, tuple[float, float]]) -> None:
-    """Draw the background of every device's warm-up and cool-down, over all its `rows` (by name: top, bottom) but the
-    header."""
+    """Draw the background of every device's warm-up and cool-down, over all its rows but the header.
+
+    `rows` gives top and bottom by name.
+    """
     problem, top, bottom = timeline.problem, rows[HEADER][1], rows[MEMORY][1]
     for device in range(problem.devices):
         phases_of_device = phases(timeline, device)
@@ -148,10 +151,9 @@ def _most(strips: Iterable[Sequence[tuple[Ticks, MemorySteps]]]) -> int:
 def _write_peaks(
     axes: Axes, problem: Problem, at: float, size: float, peak: int, host: list[tuple[int, int]] | None
 ) -> None:
-    """Write the peaks of device (`peak`) and host (the steps of its memory) at the right end of the row, centred at
-    `at`.
+    """Write the peaks of device (`peak`) and host at the right end of the row, centred at `at`.
 
-    `size` is that of the text in points.
+    `host` has the steps of the host's memory. `size` is that of the text in points.
     """
     lines = [f"{'device' if host else 'peak'} {memory_amount(problem, peak)}"]
     if host:

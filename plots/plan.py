@@ -33,8 +33,10 @@ _ROW = 0.34
 
 
 def render_plan(plan: PlanProblem, best: PlanCandidate, format: Format = "png") -> bytes:
-    """Return the image of a plan: layers on devices, memory of each device, time of each stage; equal plans give equal
-    bytes."""
+    """Return the image of a plan: layers on devices, memory of each device, time of each stage.
+
+    Equal plans give equal bytes.
+    """
     devices = best.timeline.problem.devices
     figure = paper(_WIDTH, max(3.2, 1.6 + _ROW * devices))
     rows, memory = stage_rows(plan, best), device_memory(plan, best)
@@ -68,8 +70,10 @@ def _colour(number: int) -> RGB:
 
 
 def _draw_layers(plan: PlanProblem, best: PlanCandidate, rows: Sequence[StageRow], axes: Axes) -> None:
-    """Draw layers as wide as their time, the stages of a device one after another, recomputed layers marked
-    underneath."""
+    """Draw layers as wide as their time, the stages of a device one after another.
+
+    Recomputed layers are marked underneath.
+    """
     types = {one.name: one for row in rows for one, _ in row.runs}
     times = {name: float(one.forward + one.full_backward) for name, one in types.items()}
     slow = [float(plan.all_devices.slowness_of(device)) for device in range(best.timeline.problem.devices)]
@@ -101,8 +105,7 @@ def _draw_layers(plan: PlanProblem, best: PlanCandidate, rows: Sequence[StageRow
 
 
 def _draw_memory(plan: PlanProblem, found: Sequence[DeviceMemory], axes: Axes) -> None:
-    """Draw for each device the parameters and activations at the peak, then what recomputation saves, and the
-    capacity."""
+    """Draw for each device parameters and activations at the peak, then what recomputation saves, and the capacity."""
     for device, one in enumerate(found):
         parameters, activations, spared = float(one.parameters), float(one.activations), float(one.saved)
         axes.barh(device, parameters, 0.6, color=_PARAMETERS)
@@ -165,8 +168,10 @@ def _draw_bars(
     bars: Sequence[tuple[int, float, str]],
     colours: Mapping[str, str],
 ) -> None:
-    """Draw horizontal bars of (device, time, colour), those of one device next to each other; `colours` are the
-    legend's."""
+    """Draw horizontal bars of (device, time, colour), those of one device next to each other.
+
+    `colours` are the legend's.
+    """
     right = [0.0] * devices
     for device, length, colour in bars:
         if length:

@@ -189,8 +189,10 @@ def _both_ends(timeline: Timeline, figure: Figure, place: SubplotSpec, draw: Dra
 
 
 def natural_width(timeline: Timeline, window: Window | None = None) -> float:
-    """Return the width in inches at which a number fits the typical box, and a small one a box of the narrowest
-    tenth."""
+    """Return the width in inches at which a number fits the typical box.
+
+    A small number then fits a box of the narrowest tenth.
+    """
     since, until = window or (0, makespan(timeline))
     drawn = [box for box in boxes_of(timeline) if box.end > box.start and box.start < until and since < box.end]
     ticks = [box.end - box.start for box in drawn] or [makespan(timeline) or 1]
@@ -200,10 +202,10 @@ def natural_width(timeline: Timeline, window: Window | None = None) -> float:
 
 
 def figure_size(timeline: Timeline, window: Window | None = None, row: float = 1.0) -> tuple[float, float]:
-    """Return width and height in inches, without title and legend: wider with more boxes in a row, higher with more
-    devices.
+    """Return width and height in inches, without title and legend.
 
-    `window` (ticks) is the part of time that is drawn, None for all; `row` is the relative height of rows.
+    It is wider with more boxes in a row, and higher with more devices. `window` (ticks) is the part of time that is
+    drawn, None for all; `row` is the relative height of rows.
     """
     problem = timeline.problem
     high = NAMED_ROW if _named(boxes_of(timeline)) else 1.0
@@ -229,7 +231,9 @@ def _set_title(axes: Axes, title: str) -> Text:
 
 
 def _make_room(figure: Figure, outside: list[Artist]) -> None:
-    """Make the figure higher by the heights of `outside`, drawn above and below the axes, so that rows keep their
-    height."""
+    """Make the figure higher by the heights of `outside`, so that rows keep their height.
+
+    These are drawn above and below the axes.
+    """
     pixels = sum(artist.get_window_extent().height for artist in outside)
     figure.set_figheight(figure.get_figheight() + pixels / figure.dpi)

@@ -22,8 +22,10 @@ _ROW, _PASS, _WIDEST, _BESIDES = 0.42, 0.32, 26.0, 1.5
 
 
 def render_replanned(found: Replanned) -> bytes:
-    """Return the PNG of all passes, those that had run and those that were planned; ValueError if no order was
-    found."""
+    """Return the PNG of all passes, those that had run and those that were planned.
+
+    ValueError if no order was found.
+    """
     if found.tasks is None:
         raise ValueError("no order to draw")
     busiest = max(map(len, found.orders()))

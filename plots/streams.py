@@ -15,8 +15,10 @@ from plots.drawing.stream_marks import colour_legend, draw_tasks, mark_phases, n
 
 
 def draw_streams(timeline: Timeline, axes: Axes) -> None:
-    """Draw a row for each device with a lane for each stream and one for micro-batches, where forwards are above
-    backwards."""
+    """Draw a row for each device with a lane for each stream and one for micro-batches.
+
+    In the latter, forwards are above backwards.
+    """
     problem = timeline.problem
     where = lanes(problem)
     draw_frame(timeline, axes, sum(where[problem.streams[0]]) / 2)

@@ -63,10 +63,9 @@ def rows_of(race: LayoutRace, wanted: Wanted, gpus: int, error: ExpectedError) -
 
 
 def recommended(rows: Sequence[LayoutRow], within: float) -> LayoutRow | None:
-    """Return the simplest layout whose step is longer than the best by at most the share `within`; None if no layout
-    fits.
+    """Return the simplest layout whose step is longer than the best by at most the share `within`.
 
-    Of equally simple layouts it is the one with the shortest step.
+    None if no layout fits. Of equally simple layouts it is the one with the shortest step.
     """
     fitting = [row for row in rows if row.fits]
     if not fitting:
@@ -102,8 +101,10 @@ def _row(raced: RaceEntry[Layout], race: LayoutRace, wanted: Wanted, gpus: int, 
 
 
 def _plan(raced: RaceEntry[Layout]) -> Mapping[str, Any]:
-    """Return the fields of `LayoutRow` that describe the layout's plan: the one searched for, else the first plan
-    made."""
+    """Return the fields of `LayoutRow` that describe the layout's plan.
+
+    That is the one searched for, else the first plan made.
+    """
     best = None if raced.plan is None else raced.plan.best
     if best is not None:
         metrics = measure(best.timeline)

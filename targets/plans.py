@@ -243,8 +243,7 @@ def narrowed_document(narrowed: Narrowed) -> dict[str, object]:
 
 
 def _runnable(found: Plan, target: str) -> Plan:
-    """Return the plan search's result with only the orders that the exporter `target` accepts, each in the runtime's
-    terms.
+    """Return the plan search's result with only the orders that the exporter `target` accepts, in the runtime's terms.
 
     The best is then the best of these, None if there are none. Runtimes without restrictions keep the result.
     """

@@ -1,5 +1,4 @@
-"""Schedules for a runtime (`solve --for`): the search restricted to what it can express, and the answer in its
-terms."""
+"""Schedules for a runtime (`solve --for`): the search within what it can express, and the answer in its terms."""
 
 from __future__ import annotations
 

@@ -37,8 +37,10 @@ class Page:
 
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Context of the server's life: libraries are loaded while the first page is fetched, and no process outlives
-        it."""
+        """Context of the server's life.
+
+        Libraries are loaded while the first page is fetched, and no process outlives it.
+        """
         loading = asyncio.create_task(all_of(self._quick, "start", self._settings))
         forgetting = asyncio.create_task(self._solves.forget_idle())
         try:

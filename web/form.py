@@ -93,11 +93,10 @@ def paths() -> frozenset[str]:
 
 
 def values(document: object, plan: bool = False) -> dict[str, str | None]:
-    """Return the value of each field that a document gives, as a person types it; None for a value that no field can
-    show.
+    """Return the value of each field that a document gives, as a person types it.
 
-    A field that the document does not give has no entry. With `plan` the document is a plan file, and fields that such
-    a file does not have are None.
+    None for a value that no field can show. A field that the document does not give has no entry. With `plan` the
+    document is a plan file, and fields that such a file does not have are None.
     """
     found: dict[str, str | None] = dict.fromkeys(paths() - _OF_PLANS) if plan else {}
     for path in sorted(_OF_PLANS if plan else paths()):

@@ -1,5 +1,7 @@
-"""Worker processes of the server: each runs one task, sends messages to the event loop, and can be ended at any
-time."""
+"""Worker processes of the server.
+
+Each runs one task, sends messages to the event loop, and can be ended at any time.
+"""
 
 from __future__ import annotations
 

@@ -64,8 +64,10 @@ Asked = TypeVar("Asked", bound=_Asked)
 
 
 async def read(request: Request, kind: type[Asked], most: int) -> Asked:
-    """Return the body of a request, of at most `most` bytes, as this kind of request; `BadInput` with a line for each
-    mistake."""
+    """Return the body of a request, of at most `most` bytes, as this kind of request.
+
+    `BadInput` with a line for each mistake.
+    """
     body = b""
     async for part in request.stream():
         body += part

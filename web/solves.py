@@ -57,8 +57,10 @@ class Solves:
             self._later(self._grace, solve)
 
     async def watch(self, solve: Solve, patience: float) -> AsyncGenerator[tuple[str, Any] | None]:
-        """Yield the events (kind, content) of a solve, which is not forgotten meanwhile; None after `patience` seconds
-        without one."""
+        """Yield the events (kind, content) of a solve, which is not forgotten meanwhile.
+
+        None after `patience` seconds without one.
+        """
         solve.watchers += 1
         try:
             async for one in solve.news(patience):

@@ -17,10 +17,10 @@ _OVER: _News = ("over", None)
 
 
 async def all_of(quick: Quick, work: str, *arguments: object) -> dict[str, Any]:
-    """Return by kind the content of the last message that a task sends; `BadInput` if it sends mistakes, fails or is
-    late.
+    """Return by kind the content of the last message that a task sends.
 
-    `work` is the task's name in the process, `arguments` are its arguments.
+    `BadInput` if it sends mistakes, fails or is late. `work` is the task's name in the process, `arguments` are its
+    arguments.
     """
     found: dict[str, Any] = {}
     async with contextlib.aclosing(quick.run(work, *arguments)) as messages:

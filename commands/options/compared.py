@@ -52,8 +52,10 @@ def published(listed: str | None) -> list[str] | None:
 
 
 def imported(problem: Problem, path: str) -> Candidate:
-    """Return another program's schedule, simulated and validated; `BadInput` if its order deadlocks or breaks a
-    rule."""
+    """Return another program's schedule, simulated and validated.
+
+    `BadInput` if its order deadlocks or breaks a rule.
+    """
     try:
         return simulated_and_validated(problem, import_schedule(path, problem), as_text(Path(path).name))
     except (Deadlock, Disagreement) as wrong:

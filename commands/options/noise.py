@@ -51,8 +51,7 @@ def add_noise(parser: ArgumentParser, seed: bool) -> None:
 
 
 def noisy(timeline: Timeline, args: Namespace) -> Noisy:
-    """Return makespans and spans of a timeline's order, simulated with the noise on durations that the options ask
-    for."""
+    """Return makespans and spans of a timeline's order, simulated with noise on durations as the options say."""
     return under_noise(timeline, float(args.noise), args.samples, args.seed)
 
 

@@ -12,10 +12,10 @@ from solver.planning.progress import PlanProgress
 
 
 class PlanLines:
-    """Printer of progress lines for several searches of one command; the seconds on them count from the command's
-    beginning.
+    """Printer of progress lines for several searches of one command.
 
-    `unit` is the name of the unit of times; `say` prints a line.
+    The seconds on them count from the command's beginning. `unit` is the name of the unit of times; `say` prints a
+    line.
     """
 
     def __init__(self, unit: str, say: Callable[[str], None]) -> None:

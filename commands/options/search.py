@@ -88,8 +88,7 @@ def limits_of(args: Namespace) -> Limits:
 
 
 def seconds_to_search(args: Namespace, limit: float) -> float:
-    """Return a time limit in seconds less the time that the start of the program took, but at least half of the
-    limit."""
+    """Return a time limit in seconds less the time that the program's start took, but at least half of the limit."""
     return max(limit / 2, limit - getattr(args, "starting", 0.0))
 
 
@@ -149,8 +148,10 @@ def _progress(problem: Problem) -> Iterator[Callable[[Progress], None]]:
 
 @contextmanager
 def progress_line() -> Iterator[Callable[[str], None]]:
-    """Context that yields a function for progress lines on standard error: replaced in place on a terminal, else
-    appended."""
+    """Context that yields a function for progress lines on standard error.
+
+    A line replaces the one before on a terminal, and is appended elsewhere.
+    """
     if redraws():
         with Live(console=Console(stderr=True, highlight=False), refresh_per_second=8, transient=True) as live:
             yield lambda line: live.update(Text(line))

@@ -47,8 +47,10 @@ def show(title: str, timeline: Timeline, metrics: Metrics, fits: bool, lower_bou
 
 
 def _streams(timeline: Timeline) -> Iterator[tuple[str, str]]:
-    """Yield a table row (name, text) for each stream but the first: its exposed time, least to most over the
-    devices."""
+    """Yield a table row (name, text) for each stream but the first.
+
+    The text is its exposed time, least to most over the devices.
+    """
     problem, used = timeline.problem, list(stream_use(timeline)) if len(timeline.problem.streams) > 1 else []
     for stream in problem.streams[1:]:
         exposed = [use.exposed for use in used if use.of.stream == stream]

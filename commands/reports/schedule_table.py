@@ -92,10 +92,9 @@ def _row(problem: Problem, candidate: Candidate, metrics: Metrics, lower_bound: 
 
 
 def _with_bars(columns: list[Column], rows: list[list[Cell]], lengths: Sequence[Bar]) -> bool:
-    """Add a column of bars as wide as there is room, in place; returns False if there are no rows, or no room for the
-    shortest.
+    """Add a column of bars as wide as there is room, in place.
 
-    `lengths` has the bar of each row.
+    Returns False if there are no rows, or no room for the shortest. `lengths` has the bar of each row.
     """
     wider = [*columns, Column(f"{'time':<{LEAST}}", False, 2)]
     more = spare(wider, [[*row, "█" * LEAST] for row in rows], room_of_tables(), len(columns))

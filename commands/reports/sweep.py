@@ -118,8 +118,10 @@ def _cells(row: Row, above: list[str], free: bool) -> list[str]:
 
 
 def reasons(found: Table) -> list[str]:
-    """Return why cells have no schedule, those of one reason in one line; beyond `_MOST_REASONS` lines only their
-    number."""
+    """Return why cells have no schedule, those of one reason in one line.
+
+    Beyond `_MOST_REASONS` lines only their number.
+    """
     cells_by_reason: dict[tuple[str, str], list[str]] = {}
     for row in found.rows:
         if row.value is None and row.reason:

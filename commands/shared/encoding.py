@@ -39,8 +39,7 @@ codecs.register_error(_HANDLER, transliterate)
 
 
 def never_fail_to_print() -> None:
-    """Make standard output and standard error replace characters that their encoding lacks, so that printing never
-    fails.
+    """Make standard output and error replace characters that their encoding lacks, so that printing never fails.
 
     If standard error is closed, its messages are discarded, and cannot end up in a file that gets its number.
     """

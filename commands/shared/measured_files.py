@@ -73,8 +73,10 @@ def read_measured(paths: Sequence[str], args: Namespace) -> MeasuredFiles:
 
 
 def observations_of(files: MeasuredFiles, args: Namespace, wanted: Wanted) -> list[Observation]:
-    """Return the observations, each with its file's configuration unless `--config` gives one; `BadInput` if there is
-    none."""
+    """Return the observations, each with its file's configuration unless `--config` gives one.
+
+    `BadInput` if there is none.
+    """
     configs = dict[str, ModelConfig]()
 
     def config(named: str | None) -> ModelConfig:
@@ -98,10 +100,9 @@ def observations_of(files: MeasuredFiles, args: Namespace, wanted: Wanted) -> li
 
 
 def _ran(problem: Problem, args: Namespace) -> MeasuredStep:
-    """Return the layout, from the options, in which the times of a problem were measured; `BadInput` for other
-    placements.
+    """Return the layout, from the options, in which the times of a problem were measured.
 
-    Allowed are linear and interleaved placements, with stage s on device s mod p.
+    `BadInput` for other placements. Allowed are linear and interleaved placements, with stage s on device s mod p.
     """
     stages, devices = problem.placement.stages, problem.devices
     if any(problem.placement.stage_device[stage] != stage % devices for stage in range(stages)):

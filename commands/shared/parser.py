@@ -74,11 +74,10 @@ class _CommandParser(_Parser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Namespace | None = None
     ) -> tuple[Namespace, list[str]]:
-        """Parse as any parser does, but print what is left over and exit with code 2, so that the list returned is
-        empty.
+        """Parse as any parser does, but print what is left over and exit with code 2.
 
-        For an unknown option the message gives a hint: the nearest option, or that it is a key of the file. The exit is
-        a `SystemExit`.
+        So the list returned is always empty. For an unknown option the message gives a hint: the nearest option, or
+        that it is a key of the file. The exit is a `SystemExit`.
         """
         known, left = super().parse_known_args(args, namespace)
         unknown = [word.partition("=")[0] for word in left if word.startswith("-")]

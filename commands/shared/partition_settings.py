@@ -91,10 +91,10 @@ def chosen_formats(names: str | None) -> list[PartitionFormat]:
 
 
 def write_settings(found: Sequence[PlanSettings], folder: Path) -> list[Path]:
-    """Write `partition` + the format's suffix for each runtime that has settings; return the paths of all files
-    written.
+    """Write `partition` + the format's suffix for each runtime that has settings.
 
-    Runtimes that take any order also get `schedule.<format>.json`, a schedule file for `export` to convert.
+    Return the paths of all files written. Runtimes that take any order also get `schedule.<format>.json`, a schedule
+    file for `export` to convert.
     """
     files = []
     for one in found:
@@ -143,8 +143,7 @@ def _notes(one: PlanSettings, target: str | None) -> Iterator[str]:
 
 
 def settings_document(found: Sequence[PlanSettings]) -> dict[str, object]:
-    """Return `settings` of `plan --json`, each with its figures, and `settings_refused` with the reason for each
-    format."""
+    """Return `settings` of `plan --json`, each with its figures, and `settings_refused` with each format's reason."""
     settings: dict[str, object] = {}
     for one in found:
         settings |= one.document()

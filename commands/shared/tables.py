@@ -69,8 +69,10 @@ def room_of_tables() -> int:
 
 
 def spare(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], room: int, column: int) -> int | None:
-    """Return the width left over for one column in a table `room` wide, beyond its own cells; None if it is left
-    out."""
+    """Return the width left over for one column in a table `room` wide, beyond its own cells.
+
+    None if it is left out.
+    """
     named, cells = _encodable(columns), _texts(rows)
     shown = fitting(named, cells, room)
     return max(0, room - _wide(named, cells, shown)) if column in shown else None
@@ -85,10 +87,10 @@ def _texts(rows: Sequence[Sequence[Cell]]) -> list[list[str]]:
 
 
 def fitting(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Return the indices of the columns shown: the least important are dropped until the others fit in `room`
-    characters.
+    """Return the indices of the columns shown.
 
-    Columns that may not be dropped stay, even if they do not fit.
+    The least important are dropped until the others fit in `room` characters. Columns that may not be dropped stay,
+    even if they do not fit.
     """
     shown = list(range(len(columns)))
     while _wide(columns, cells, shown) > room:

@@ -55,8 +55,10 @@ def outlive_reader() -> None:
 
 @contextmanager
 def heed_signals() -> Iterator[None]:
-    """Context in which SIGTERM and Ctrl-C raise `KeyboardInterrupt` on the main thread, so that open files are cleaned
-    up."""
+    """Context in which SIGTERM and Ctrl-C raise `KeyboardInterrupt` on the main thread.
+
+    So open files are cleaned up.
+    """
     terminated.clear()
     ended.clear()
     if current_thread() is not main_thread():
@@ -79,8 +81,10 @@ def _report_discarded(report: Callable[[sys.UnraisableHookArgs], object], found:
 
 
 def end(number: int, _frame: FrameType | None) -> None:
-    """Signal handler that ends the command at once with a `KeyboardInterrupt`; it records this, and if it was
-    SIGTERM."""
+    """Signal handler that ends the command at once with a `KeyboardInterrupt`.
+
+    It records that it did, and if the signal was SIGTERM.
+    """
     ended.set()
     if number == signal.SIGTERM:
         terminated.set()
@@ -113,8 +117,10 @@ def leave(code: int) -> NoReturn:
 
 
 def exit_code(code: int) -> int:
-    """Return the exit code to report for a command that ended with `code`: another one after SIGTERM or a closed
-    output."""
+    """Return the exit code to report for a command that ended with `code`.
+
+    Another one after SIGTERM or a closed output.
+    """
     if code == Exit.DONE and reader_gone.is_set():
         return Exit.READER_GONE
     return Exit.TERMINATED if code == Exit.INTERRUPTED and terminated.is_set() else code

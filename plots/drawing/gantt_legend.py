@@ -26,8 +26,7 @@ def draw_legend(axes: Axes, problem: Problem, boxes: list[Box]) -> None:
 
 
 def _entries(problem: Problem, boxes: list[Box]) -> list[tuple[Handle, str]]:
-    """Return entries for kinds that occur, for overlapped blocks and transfers if any, and for shades if there are
-    several."""
+    """Return entries for kinds that occur, overlapped blocks and transfers if any, and shades if there are several."""
     alone = {box.of.kind for box in boxes if not box.overlapped and not box.sends}
     entries = kind_entries(alone)
     if any(box.overlapped for box in boxes):
@@ -43,10 +42,9 @@ def kind_entries(kinds: Collection[PassKind]) -> list[tuple[Handle, str]]:
 
 
 def shade_entries(problem: Problem, kinds: Collection[PassKind]) -> list[tuple[Handle, str]]:
-    """Return legend entries (samples, name) for the shades, which stand for chunks or directions; empty if there is
-    only one.
+    """Return legend entries (samples, name) for the shades, which stand for chunks or directions.
 
-    Each entry shows all `kinds` in its shade; such entries are drawn by `HANDLERS`.
+    Empty if there is only one. Each entry shows all `kinds` in its shade; such entries are drawn by `HANDLERS`.
     """
     names, shown = shade_names(problem), [kind for kind in NAMES if kind in kinds]
     if len(names) < 2 or not shown:

@@ -53,8 +53,10 @@ def label(axes: Axes, marks: Sequence[tuple[float, float, str]], colour: str) ->
 
 
 def _drawn(axes: Axes) -> tuple[list[np.ndarray], list[tuple[float, float]]]:
-    """Return the lines as drawn, arrays of (x, y) with a corner for each step, and the positions of marks, all in data
-    coordinates."""
+    """Return the lines as drawn and the positions of marks, in data coordinates.
+
+    Lines are arrays of (x, y) with a corner for each step.
+    """
     back = axes.transData.inverted()
     lines: list[np.ndarray] = []
     dots: list[tuple[float, float]] = []

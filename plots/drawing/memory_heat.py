@@ -72,8 +72,10 @@ def draw_heat_map(timeline: Timeline, axes: Axes) -> None:
 
 
 def _most(steps: Sequence[tuple[Ticks, MemorySteps]], end: Ticks) -> NDArray[np.float64]:
-    """Return the largest memory level in each column, of `PARAMS.columns` from time 0 to `end`, from (tick, level)
-    steps."""
+    """Return the largest memory level in each column, from (tick, level) steps.
+
+    There are `PARAMS.columns` of them, from time 0 to `end`.
+    """
     largest = np.zeros(PARAMS.columns)
     for (tick, level), until in zip(steps, [tick for tick, _ in steps[1:]] + [end], strict=True):
         first, last = tick * PARAMS.columns // end, -(-until * PARAMS.columns // end)

@@ -134,8 +134,7 @@ def _task(
 
 
 def _in_transfer(timeline: Timeline, p: Pass, where: Lanes) -> Iterator[Drawn]:
-    """Yield a strip, in the second stream's lane, for a tensor in transfer to another device that occupies no
-    stream."""
+    """Yield a strip in the second stream's lane for a tensor in transfer to another device that occupies no stream."""
     problem, walk = timeline.problem, timeline.problem.placement
     to = walk.next[p.stage] if p.kind is F else walk.previous[p.stage] if p.kind in (B, BW) else None
     lag = 0 if to is None else problem.lag(p.stage, to)

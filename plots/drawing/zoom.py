@@ -58,11 +58,11 @@ def window_of(timeline: Timeline, text: str) -> Window:
 
 
 def steady_cut(timeline: Timeline, most: float) -> Window | None:
-    """Return the window of the steady state to leave out so that a picture has at most `most` ticks; None if none
-    helps.
+    """Return the window of the steady state to leave out so that a picture has at most `most` ticks.
 
-    Every device's warm-up and cool-down stay, and some of the steady state on either side. If these alone take more
-    than `most`, the picture does too. It is None without steady state, and if the cut would leave out too little.
+    None if none helps. Every device's warm-up and cool-down stay, and some of the steady state on either side. If these
+    alone take more than `most`, the picture does too. It is None without steady state, and if the cut would leave out
+    too little.
     """
     last = float(makespan(timeline))
     found = [own for device in range(timeline.problem.devices) if (own := phases(timeline, device)) is not None]

@@ -77,8 +77,10 @@ def document(timeline: Timeline, critical: bool = True) -> dict[str, Any]:
 
 
 def _boxes(timeline: Timeline) -> tuple[list[list[int]], list[dict[str, Any]], dict[Task, tuple[int, int]]]:
-    """Return `boxes` and `styles` of the document, and for each task the device and position of its box in that
-    device's row."""
+    """Return `boxes` and `styles` of the document, and for each task the place of its box.
+
+    The place is the device, and the position in that device's row.
+    """
     problem = timeline.problem
     shade_of, count = shade_numbers(problem), len(shade_names(problem))
     rows: list[list[int]] = [[] for _ in range(problem.devices)]

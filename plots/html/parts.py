@@ -120,10 +120,9 @@ def _base64(data: bytes) -> str:
 
 @dataclass(frozen=True)
 class Moment:
-    """The best value (None before there is one) and the lower bound of a search after `seconds`, both in the file's
-    unit.
+    """The best value and the lower bound of a search after `seconds`, both in the file's unit.
 
-    `phase` is what the search was doing.
+    The value is None before there is one. `phase` is what the search was doing.
     """
 
     seconds: float

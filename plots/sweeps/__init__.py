@@ -1,2 +1,4 @@
-"""Pictures of a sweep: time against memory, idle time against micro-batches or transfers, ratios of published
-schedules."""
+"""Pictures of a sweep.
+
+They show time against memory, idle time against micro-batches or transfers, and ratios of published schedules.
+"""

@@ -1,5 +1,7 @@
-"""Division of a sweep's rows into panels and series: one axis along x, one by colour, a panel for the others'
-values."""
+"""Division of a sweep's rows into panels and series.
+
+One axis is along x, one by colour, and there is a panel for each combination of the others' values.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A heat map of the best published schedule's time divided by the best found, over devices, micro-batches and
-memory."""
+"""A heat map of the best published schedule's time over the best found, by devices, micro-batches and memory."""
 
 from __future__ import annotations
 
@@ -36,11 +35,10 @@ class Scale:
 
 
 def render_ratio(found: Table, numeric: Sequence[Axis], format: Format = "png") -> bytes:
-    """Return the picture of the best published value divided by the best found, as a map over the axes `numeric` of a
-    sweep.
+    """Return the picture of the best published value divided by the best found.
 
-    It has a panel for each value of the axes that are not axes of the map, up to `MOST_PANELS`. `format` is that of the
-    bytes returned.
+    It is a map over the axes `numeric` of a sweep. It has a panel for each value of the axes that are not axes of the
+    map, up to `MOST_PANELS`. `format` is that of the bytes returned.
     """
     down, across, panel_scales = scales(found, numeric)
     rows_by_title: dict[str, list[Row]] = {}

@@ -29,8 +29,10 @@ class Mark(NamedTuple):
 
 
 def labelled(marks: Iterable[Mark], scale: Scale, coloured: bool) -> Line:
-    """Return the row with each box drawn as its longest label that fits, then dashes (or if `coloured` its colour) to
-    its end."""
+    """Return the row with each box drawn as its longest label that fits.
+
+    Dashes follow to its end, or if `coloured` its colour.
+    """
     cells = [_idle(coloured)] * scale.columns
     for mark in marks:
         left, right = scale.column(mark.start), scale.column(mark.end)
@@ -49,10 +51,10 @@ def _label(mark: Mark, columns: int, coloured: bool) -> str:
 
 
 def in_proportion(marks: Iterable[Mark], scale: Scale, coloured: bool) -> Line:
-    """Return the row with one letter per column: the letter of a box there, chosen so that letters are in proportion to
-    time.
+    """Return the row with one letter per column.
 
-    `coloured`: the line is shown in colours, so that idle time needs no sign of its own.
+    It is the letter of a box there, chosen so that letters are in proportion to time. `coloured`: the line is shown in
+    colours, so that idle time needs no sign of its own.
     """
     since, ticks_each = scale.window[0], scale.ticks_each
     boxes = [

@@ -84,8 +84,10 @@ def _titles(file: ScheduleFile) -> tuple[str, str]:
 
 
 def _send_export(channel: Channel, timeline: Timeline, name: str) -> None:
-    """Send the text of a format (several files as an archive), with the format's warnings; `BadInput` for an unknown
-    format."""
+    """Send the text of a format (several files as an archive), with the format's warnings.
+
+    `BadInput` for an unknown format.
+    """
     if name not in EXPORTERS.names():
         known = [one["name"] for one in formats()]
         raise BadInput(f"found no format {name!r}; known: {', '.join(known)}{did_you_mean(name, known)}")

@@ -52,10 +52,9 @@ def refuse_large(problem: PlanProblem, settings: Settings) -> None:
 
 
 def scope(target: str | None) -> str:
-    """Return the end of a sentence that says which schedules or plans a bound covers: those that the runtime can
-    express.
+    """Return the end of a sentence that says which schedules or plans a bound covers.
 
-    Empty without a runtime, since the bound then covers all.
+    They are those that the runtime can express. Empty without a runtime, since the bound then covers all.
     """
     return "" if target is None else f" that {target} can express"
 

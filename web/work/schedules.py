@@ -35,11 +35,11 @@ _BOUNDS_ALONE = replace(WITHOUT_SEARCH, construction=())
 
 
 def compare(channel: Channel, text: str, edits: Sequence[tuple[str, str | None]], settings: Settings) -> None:
-    """Apply the form's edits (field, new text; None removes it) to the text, then send the page each part once it is
-    known.
+    """Apply the form's edits to the text, then send the page each part once it is known.
 
-    Parts are the edited text, the values of the form, the problem, its lower bound, and a row for each published
-    schedule. For a plan file its description takes the place of the problem, the bound and the rows.
+    An edit is (field, new text; None removes it). Parts are the edited text, the values of the form, the problem, its
+    lower bound, and a row for each published schedule. For a plan file its description takes the place of the problem,
+    the bound and the rows.
     """
     if edits:
         text = edited(text, edits)

@@ -118,8 +118,10 @@ def _plan(cell: StoredCell, problem: PlanProblem, known: Outcome) -> CellCheck:
 
 
 def _bounded(problem: Problem, known: Outcome) -> Problem:
-    """Return the problem that a cell's bound is about: if free memory is the objective, with the amount found
-    reserved."""
+    """Return the problem that a cell's bound is about.
+
+    If free memory is the objective, the amount found is reserved in it.
+    """
     if problem.objective.leaves is None:
         return problem
     return reserving(problem, 0 if known.free is None else int(known.free.value / problem.resolution))

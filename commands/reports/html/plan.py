@@ -31,8 +31,10 @@ from targets.plans import Narrowed, narrowed_sentences
 
 
 class Around(NamedTuple):
-    """Parts of a page that shows more than a plan: its subtitle and verdict, and sections that stand before the plan's
-    own."""
+    """Parts of a page that shows more than a plan.
+
+    They are its subtitle and verdict, and sections that stand before the plan's own.
+    """
 
     subtitle: str
     verdict: str

@@ -1,5 +1,4 @@
-"""The HTML report of a solve: verdict, table, charts, argument of the bound, search, problem, and how to reproduce
-it."""
+"""The HTML report of a solve: verdict, table, charts, argument of the bound, search, problem, reproduction."""
 
 from __future__ import annotations
 
@@ -57,8 +56,7 @@ def solve_report(found: SolveResults, args: Namespace, text: str | None) -> str:
 
 
 def sentence(solution: Solution, proved: str) -> str:
-    """Return the verdict of the solve, `proved`, continued by how much longer the best published schedule that fits
-    takes."""
+    """Return the verdict of a solve, `proved`, with how much longer the best published schedule that fits takes."""
     problem, best, value = solution.problem, solution.best_candidate, solution.value_ticks
     proved = capitalised(proved) + "."
     if best is None or best.metrics is None or not value:
@@ -184,8 +182,10 @@ _CHECK_TEXTS = {
 
 
 def argument(problem: Problem, certificate: Certificate | None) -> list[Part]:
-    """Return the argument of the bound, and the result of checking it without the solver; empty without a
-    certificate."""
+    """Return the argument of the bound, and the result of checking it without the solver.
+
+    Empty without a certificate.
+    """
     if certificate is None:
         return []
     finding = check_bound(problem, certificate)

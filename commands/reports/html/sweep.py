@@ -1,5 +1,4 @@
-"""The HTML report of a sweep: verdict, pictures, a row for each cell, schedules, input file, and how to reproduce
-it."""
+"""The HTML report of a sweep: verdict, pictures, a row for each cell, schedules, input file, reproduction."""
 
 from __future__ import annotations
 

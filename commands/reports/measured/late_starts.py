@@ -110,8 +110,10 @@ def sentences(found: LateStarts) -> list[str]:
 
 
 def device_rows(found: LateStarts) -> list[list[str]]:
-    """Return a table row for each device: its passes, their mean delay and its parts by cause in ms, and the latest
-    pass."""
+    """Return a table row for each device.
+
+    Its cells: the number of passes, their mean delay and its parts by cause in ms, and the latest pass.
+    """
     rows = []
     for device, own in enumerate(_by_device(found)):
         latest = max(own, key=lambda p: p.late)

@@ -25,11 +25,11 @@ from plots.html.report import capitalised, report
 def late_starts_report(
     name: str, times: Comparison, found: LateStarts, order: Timeline, best: Solution | None, comparison: Sequence[str]
 ) -> str:
-    """Return the HTML page of a measured run: measured and predicted times, why passes started late, and a chart of
-    orders.
+    """Return the HTML page of a measured run.
 
-    `times` are compared times, `found` the late starts with their causes. `order` is the measured order with predicted
-    times; `comparison` are sentences that compare it with the best order (`best`, None: not searched).
+    It has measured and predicted times, why passes started late, and a chart of orders. `times` are compared times,
+    `found` the late starts with their causes. `order` is the measured order with predicted times; `comparison` are
+    sentences that compare it with the best order (`best`, None: not searched).
     """
     shows = "How much later than predicted each pass started, and what the delay is made of"
     sections = [

@@ -51,10 +51,9 @@ def explained(measured: Measured, problem: Problem) -> Explained:
 
 
 def comparisons(paths: Sequence[str], problem: Problem | None) -> list[Explained]:
-    """Compare the trace in each of the files `paths` with `problem`, or with the problem it was run for if that is
-    None.
+    """Compare the trace in each of the files `paths` with `problem`.
 
-    `BadInput` names the trace.
+    If `problem` is None, each with the problem that it was run for. `BadInput` names the trace.
     """
     found = []
     for path in paths:

@@ -29,8 +29,10 @@ def named(fit: RatesFit, hardware: str) -> NamedDevice:
 
 
 def comments(fit: RatesFit, hardware: str) -> dict[str, str]:
-    """Return a comment for each rate's line in the hardware file: its error, or that no measured duration depends on
-    it."""
+    """Return a comment for each rate's line in the hardware file.
+
+    It says the rate's error, or that no measured duration depends on it.
+    """
     return {one.name: _basis(one, hardware) for one in fit.rates}
 
 
@@ -67,10 +69,9 @@ def notes(fit: RatesFit) -> Iterator[str]:
 
 
 def warning(fit: RatesFit, hardware: str) -> str | None:
-    """Return a warning if no plausible rates explain the durations, or they are far from the device's known rates; else
-    None.
+    """Return a warning if no plausible rates explain the durations, or they are far from the device's known rates.
 
-    `hardware` is the device's name.
+    Else None. `hardware` is the device's name.
     """
     before, after = (median(one.measured / predicted for one, predicted in each) for each in _predictions(fit))
     if not explained(fit):

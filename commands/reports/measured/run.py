@@ -18,8 +18,10 @@ from runtime.running.job import Difference, Job, Outcome
 
 @dataclass(frozen=True)
 class RunReport:
-    """A job that was run, its predicted timeline (`plan`), and its outcome. Measured times are those of the best
-    step."""
+    """A job that was run, its predicted timeline (`plan`), and its outcome.
+
+    Measured times are those of the best step.
+    """
 
     job: Job
     plan: Timeline

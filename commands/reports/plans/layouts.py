@@ -47,10 +47,10 @@ class Sheet(NamedTuple):
 
 
 def show(found: Layouts, capacity: Fraction | None, target: str | None) -> None:
-    """Print the verdict, the table and the notes on it, if a layout has a plan; then the layouts without a plan, by
-    reason.
+    """Print the verdict, the table and the notes on it, if a layout has a plan.
 
-    `capacity` is a device's memory in GiB (None: no limit); `target` is the runtime of `--for`.
+    Then the layouts without a plan, by reason. `capacity` is a device's memory in GiB (None: no limit); `target` is the
+    runtime of `--for`.
     """
     if found.recommended is not None:
         print(verdict(found, capacity, target))

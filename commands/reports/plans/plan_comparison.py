@@ -74,10 +74,10 @@ def show(found: PlanRows, free: str, path: str) -> None:
 
 
 def shared_bounds(shown: list[ComparedSchedule]) -> list[str]:
-    """Return a sentence for each schedule whose time is the bound of others, which explains why; empty if there is
-    none.
+    """Return a sentence for each schedule whose time is the bound of others, which explains why.
 
-    The plans of those others were searched only until it was proved that none is better than that time.
+    Empty if there is none. The plans of those others were searched only until it was proved that none is better than
+    that time.
     """
     values = {row.best.value: row.name for row in reversed(shown) if row.fits and row.best is not None}
     found = dict[str, list[str]]()

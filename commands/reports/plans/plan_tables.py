@@ -137,8 +137,7 @@ def memory_cells(plan: Plan, best: PlanCandidate) -> list[list[str]]:
 
 
 def change_rows(plan: Plan, changes: Sequence[ChangeResult]) -> list[list[str]]:
-    """Return a table row for each change: the best plan found with it, the difference, and what is proved of the
-    change."""
+    """Return a table row for each change: the best plan with it, the difference, and what is proved of the change."""
     rows = []
     for change in changes:
         value = change.plan.value

@@ -17,8 +17,10 @@ from solver.analysis.min_memory import least_memory
 
 
 def add_less_memory(parser: ArgumentParser) -> None:
-    """Add `--then-memory` and `--memory-within`, which set `memory_within`: the share by which the value may exceed the
-    best."""
+    """Add `--then-memory` and `--memory-within`.
+
+    They set `memory_within`: the share by which the value may exceed the best.
+    """
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
         "--then-memory",

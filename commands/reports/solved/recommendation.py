@@ -16,8 +16,10 @@ from pipesched.results.solution import Solution
 
 
 class Recommendation(NamedTuple):
-    """The recommended schedule's name, the reason (a continuation of the name), and the nearest cell of the atlas, if
-    any."""
+    """The recommended schedule's name, the reason, and the nearest cell of the atlas, if any.
+
+    The reason continues a sentence that begins with the name.
+    """
 
     name: str
     reason: str

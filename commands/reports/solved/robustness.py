@@ -33,10 +33,9 @@ def add_robust(parser: ArgumentParser) -> None:
 
 
 def of(solution: Solution, args: Namespace) -> Robustness | None:
-    """Return the mean value under noise of a solution's schedule, and of the best published one; None if it was not
-    measured.
+    """Return the mean value under noise of a solution's schedule, and of the best published one.
 
-    The noise is that of `--robust`, or else the default.
+    None if it was not measured. The noise is that of `--robust`, or else the default.
     """
     return robustness(solution, _noise(args), max(_LEAST_SECONDS, _SHARE * args.time_limit))
 

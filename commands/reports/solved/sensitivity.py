@@ -44,8 +44,7 @@ def explained(solution: Solution, args: Namespace) -> Explanation:
 
 
 def lines(it: Explanation) -> list[str]:
-    """Return sentences on the most useful change, on what limits the problem, and on the changes that were not
-    tried."""
+    """Return sentences on the most useful change, on what limits the problem, and on changes that were not tried."""
     sentences = [*advice(it), *bottleneck_sentences(it.bottleneck)]
     if it.untried:
         sentences.append(f"Not tried, as the time was up: {'; '.join(change.text for change in it.untried)}.")
@@ -75,10 +74,9 @@ def columns(solution: Solution) -> list[tuple[str, bool]]:
 
 
 def rows(it: Explanation) -> list[list[str]]:
-    """Return the table rows: the problem as it is, then the changes by gain, each with bound, best value and proved
-    gain.
+    """Return the table rows: the problem as it is, then the changes by gain.
 
-    Changes of the memory of single devices that gain the same share a row.
+    Each has bound, best value and proved gain. Changes of the memory of single devices that gain the same share a row.
     """
     made = [["as it is", _number(it.unchanged.lower_bound), _number(it.unchanged.value), ""]]
     for what, effect in grouped(it):
