@@ -2,7 +2,8 @@
 
 Solves the cells that the file of rows does not have, each checked and stored as it ends, so that the same command goes
 on where it stopped; then draws the maps and writes docs/atlas.md and the table that `solve` reads. With --again the
-cells that are not proved are searched on, where --units is more than they had, or with the subsolvers of --only.
+cells that are not proved are searched on, where --units is more than they had, with --timed, or with the subsolvers of
+--only.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--processor-seconds", type=float, default=10, metavar="S", help="most for each search (default 10)"
     )
+    parser.add_argument("--timed", action="store_true", help="count no work: processor seconds are the only limit")
     parser.add_argument("--again", action="store_true", help="search on in cells that are not proved")
     parser.add_argument(
         "--only", default="", metavar="NAME,…", help="with these subsolvers alone, for the processor seconds"
@@ -62,7 +64,7 @@ def _run(args: Namespace) -> int:
         for name in only:
             if name not in (known := sorted({one.name for one in ENGINE.members})):
                 raise BadInput(f"--only: found {name!r}; allowed: subsolvers{did_you_mean(name, known)}")
-        effort = Effort(args.units, args.processor_seconds, only)
+        effort = Effort(None if args.timed else args.units, args.processor_seconds, only)
         try:
             survey(devices, memories, effort, args.again, args.rows, args.store, lambda line: print(line, flush=True))
         except KeyboardInterrupt:

@@ -40,25 +40,44 @@ _BUSY = 20  # times the processor seconds, for slices of a search where work is 
 class Effort:
     """Limits of one search: CP-SAT's units of work, and processor seconds, which a busy machine does not shorten.
 
-    With names of subsolvers in `only` those search alone, and seconds are the only limit.
+    Without units no work is counted: seconds are the only limit, and two runs differ. With names of subsolvers in
+    `only` those search alone, and units do not count.
     """
 
-    units: float
+    units: float | None
     seconds: float
     only: tuple[str, ...] = ()
+
+    @property
+    def counted(self) -> bool:
+        """True if work is counted."""
+        return self.units is not None and not self.only
+
+    @property
+    def _searching(self) -> str:
+        return f"{', '.join(self.only)} alone" if self.only else "work not counted"
+
+    @property
+    def name(self) -> str:
+        """Who searches and for how long, where no work is counted; else empty."""
+        return "" if self.counted else f"{self._searching}, {self.seconds:g} s"
 
     @property
     def limits(self) -> Limits:
         """With one worker: the same answer on every run that the processor seconds do not end."""
         if self.only:
             return Limits(seconds=_BUSY * self.seconds, workers=1)
+        if self.units is None:  # slices are shares of the limit
+            return Limits(seconds=self.seconds, workers=1)
         return Limits(seconds=100 * self.seconds, deterministic=self.units, workers=1)
 
     @property
     def engine(self) -> Engine:
-        """The engine, or its subsolvers of the names in `only`, which does not refine what they find."""
-        others = {one.name for one in ENGINE.members} - {*self.only}
-        return replace(without(ENGINE, *others), finish=Search.solution) if self.only else ENGINE
+        """The engine, or that of the subsolvers in `only`; where no work is counted, without refinement at the end."""
+        if self.counted:
+            return ENGINE
+        others = {one.name for one in ENGINE.members} - {*self.only} if self.only else set[str]()
+        return replace(without(ENGINE, *others), finish=Search.solution)
 
 
 class Settling:

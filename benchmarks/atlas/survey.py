@@ -33,8 +33,8 @@ def survey(
 ) -> dict[Point, Row]:
     """Every point of these devices and memories that `path` does not have; with `again` open ones of less work too."""
     rows, made_by = read_rows(path), f"{machine(0, 1)}; commit {_commit()}"
-    if effort.only:
-        made_by += f"; {', '.join(effort.only)} alone, {effort.seconds:g} s"
+    if effort.name:
+        made_by += f"; {effort.name}"
 
     def to_search(point: Point) -> bool:
         return point.memory in memories and _open(rows, point, effort, again)
@@ -53,8 +53,10 @@ def survey(
                 for each, own in points(family, sweep):
                     if each == point or (_was_open(rows, each) and _has(own, settling.known)):
                         seconds = time.process_time() - began if each == point else rows[each].seconds
-                        counted = each == point and not effort.only
-                        work = effort.units if counted or each not in rows else rows[each].units
+                        counted = effort.counted and (each == point or each not in rows)
+                        work = rows[each].units if each in rows else 0.0
+                        if counted and effort.units is not None:
+                            work = effort.units
                         placed = _placed(own, settling.known)
                         if each in rows:  # perhaps of another store
                             placed = {name: one.with_known(rows[each].placed[name]) for name, one in placed.items()}
@@ -66,7 +68,8 @@ def survey(
 
 def _open(rows: Mapping[Point, Row], point: Point, effort: Effort, again: bool) -> bool:
     row = rows.get(point)
-    return row is None or (again and not row.proved and (bool(effort.only) or row.units < effort.units))
+    more = effort.units is None or bool(effort.only) or (row is not None and row.units < effort.units)
+    return row is None or (again and not row.proved and more)
 
 
 def _was_open(rows: Mapping[Point, Row], point: Point) -> bool:
