@@ -98,8 +98,8 @@ class PlanProblem:
 
     The layers of `model` are cut into stages. `additions` are what the problem has besides; if one has devices of its
     own, `cluster` has only the others. `leaves` is the free memory that is maximised before the time, None for the time
-    alone. `frozen` are names of layers of which nothing trains; `adapter_rank` is the rank
-    of LoRA adapters, which alone train in all other layers (None: weights train).
+    alone. `frozen` are names of layers of which nothing trains; `adapter_rank` is the rank of LoRA adapters, which
+    alone train in all other layers (None: weights train).
     """
 
     model: Model

@@ -37,7 +37,7 @@ def role_of(name: str) -> Role:
 
 
 def check_places(names: Sequence[str]) -> None:
-    """Raise `BadInput` unless any embedding is the first layer, the head the last, and MTP layers before it."""
+    """Raise `BadInput` if an embedding is not first, a head not last, or a transformer layer follows MTP."""
     roles = [role_of(name) for name in names]
     mistakes = []
     for at, (name, role) in enumerate(zip(names, roles, strict=True)):

@@ -67,7 +67,10 @@ class StageCosts:
 
 
 def stage_costs(model: Model, partition: Partition) -> tuple[StageCosts, ...]:
-    """Return the costs of every stage of a partition; ValueError if more layers are recomputed than a stage has."""
+    """Return the costs of every stage of a partition.
+
+    ValueError if more layers of a name are recomputed than a stage has, KeyError if they do not have the mode.
+    """
     layers_of_stages = partition.layers_of(model)
     return tuple(
         costs_of(model, layers, partition.recomputed_on(stage)) for stage, layers in enumerate(layers_of_stages)
