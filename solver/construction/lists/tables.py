@@ -123,11 +123,11 @@ def _stage(problem: Problem, s: StageId, split: bool) -> list[int]:
 def _needs(
     problem: Problem, s: StageId, role: object, split: bool, shares: list[list[int]]
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the rows of `Shop.needs` for a stage's forward or backward (`role` F or B).
+    """Yield the rows of `Shop.needs` for a stage's forward or backward (`role` F or B), one for each wait.
 
-    They say what it waits for on other stages. Also what it waits for of other micro-batches: a stage runs
-    micro-batches in order, so of several predecessors the last one counts; these are added to `shares`. With `split`
-    its backward is B, else BW.
+    Waits are for passes on other stages, or of other micro-batches. A stage runs micro-batches in order, so of several
+    micro-batches of one stage the last one counts: for each such wait, the list of these, by micro-batch of stage `s`,
+    is appended to `shares`. With `split` the backward is B, else BW.
     """
     kind = F if role is F else B if split else BW
     for need in problem.network.needs[kind, s]:
