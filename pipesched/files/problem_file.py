@@ -200,7 +200,7 @@ def _read_attached(
 ) -> tuple[list[tuple[Any, _Form]], list[str]]:
     """Return the forms of the documents that `of` reads from a key's `value`, and every mistake there.
 
-    Each form has its description.
+    A form is in a pair after its description, the `Attached.of` of its document.
     """
     read = list[tuple[Any, _Form]]()
     documents, found = of.documents(value, form, wrong, lambda one: in_plain_numbers(one, PROBLEM))

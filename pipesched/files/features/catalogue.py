@@ -213,8 +213,8 @@ def first_stream(form: ProblemForm) -> str:
 def with_features(name: str, section: str, common: type[Section]) -> type[Section]:
     """Return the pydantic model, called `name`, of a section of the file with the keys of all features.
 
-    `name` is empty for the file's top level. `common` has the section's keys that no feature adds. At the top level the
-    sections of features have the keys that other features add to them.
+    `section` is empty for the file's top level. `common` has the section's keys that no feature adds. At the top level
+    the sections of features have the keys that other features add to them.
     """
     own = (feature.sections.get(section) if section else feature.keys for feature in reversed([*FEATURES]))
     bases = dict.fromkeys((*(keys for keys in own if keys not in (None, FeatureKeys)), common))

@@ -157,8 +157,8 @@ def units_of_keys() -> dict[str, QuantityKind]:
 def with_features(name: str, section: str, common: type[Section]) -> type[Section]:
     """Return the pydantic model, called `name`, of a section of the file with the keys of all features.
 
-    `name` is empty for the file's top level. `common` has the section's keys that no feature adds. At the top level the
-    sections of features have the keys that other features add to them.
+    `section` is empty for the file's top level. `common` has the section's keys that no feature adds. At the top level
+    the sections of features have the keys that other features add to them.
     """
     every = [*PLAN_FEATURES]
     own = [feature.sections.get(one) if one else feature.keys for feature in reversed(every) for one in _of(section)]
