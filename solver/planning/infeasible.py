@@ -113,7 +113,11 @@ def closest(plan: PlanProblem, choice: Choice, budget: Budget, order: Schedule |
     if not answer.has_solution:
         return None
     assert plan.cluster.capacity is not None
-    needs = [answer.value_of(each) * model.partitions.step for each in model.needs]
+    modules = model.partitions.extra.memory
+    needs = [
+        max(map(answer.value_of, levels)) * model.partitions.step + own
+        for levels, own in zip(model.needs, modules, strict=False)
+    ]
     lacks = [need - room for need, room in zip(needs, plan.cluster.capacity, strict=True)]
     device = max(range(len(needs)), key=lambda d: lacks[d])
     partition = model.partitions.partition(answer.value_of)

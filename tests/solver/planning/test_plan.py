@@ -59,6 +59,20 @@ def test_the_reason_why_there_is_no_plan_ends_with_the_time(stopped, monkeypatch
     assert "3 stages; the model can be cut into 2 at most" in found.reason
 
 
+def test_the_memory_that_is_lacking_is_that_of_shared_modules_too():
+    """A device needs half of the vocabulary's 16 GiB, two layers of 4, and an activation of each: 18, neither less."""
+    vocabulary = [{"name": name, "forward": 1, "backward": 2, "memory": 8} for name in ("embedding", "head")]
+    layers = {"name": "decoder", "count": 4, "forward": 1, "backward": 2, "memory": 4, "activation": 1}
+    document = {"devices": 2, "microbatches": 4, "vocabulary": "shared", "layers": [*vocabulary, layers]}
+
+    def found(capacity):
+        return plan(plan_problem_from(document | {"memory": {"capacity": capacity, "unit": "GiB"}}), counted(2.0))
+
+    assert "device 0 needs 18 GiB, and has 12: 6 GiB more on every device" in found(12).reason
+    assert "device 0 needs 18 GiB, and has 17.5: 0.5 GiB more on every device" in found(17.5).reason
+    assert found(18).best is not None
+
+
 def test_a_more_even_plan_is_kept_as_far_as_the_time_lasted(monkeypatch):
     """What the walk has met when it is ended in the middle of a step is the plan."""
     better = []
