@@ -25,8 +25,8 @@ _BEYOND_SECONDS, _BEYOND_SHARE, _AFTER_STOP = 1.5, 0.08, 1.0
 class FileCosts(NamedTuple):
     """Time that files take to make, in microseconds for each pass.
 
-    A file is not begun if it would not be finished in time. Measured on a schedule of 98,304 passes, on one core at 2.6
-    GHz. `gantt` and `memory` are the pictures, `report` the HTML page, `torch_csv` the CSV for PyTorch.
+    A file is not begun if it would not be finished in time. The times were measured on a schedule of 98,304 passes, on
+    one core at 2.6 GHz. `gantt` and `memory` are the pictures, `report` the HTML page, `torch_csv` the CSV for PyTorch.
     """
 
     gantt: float = 60

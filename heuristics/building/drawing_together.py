@@ -142,8 +142,8 @@ class _DisplacedWeights:
     def _follow(self, gap: TimeSlot, until: TimeSlot, cap: int) -> bool:
         """Recompute waiting weight passes and live activations after a move from slot `until` to the earlier `gap`.
 
-        They are those after each slot from `gap` on, as far as they change. Returns False, and leaves all numbers as
-        they were, if more than `cap` activations are live after some slot.
+        Their numbers are those after each slot from `gap` on, as far as they change. Returns False, and leaves all
+        numbers as they were, if more than `cap` activations are live after some slot.
         """
         found = list[tuple[int, int]]()
         for at, state in enumerate(self._after(gap), gap):

@@ -155,8 +155,8 @@ def _with_weights(row: Row) -> Row:
 def _steady(problem: Problem, rows: list[Row]) -> tuple[tuple[TimeSlot, DeviceId], tuple[TimeSlot, DeviceId]]:
     """Return begin and end of the steady state as (slot, device), both on device 0.
 
-    `rows` has each device's passes by slot. These are its first backward on the leg up, and the last micro-batch's
-    first forward.
+    These are its first backward on the leg up, and the last micro-batch's first forward. `rows` has each device's
+    passes by slot.
     """
     p, m = problem.devices, problem.microbatches
     return (rows[0].index(on_leg(p, B_UP, 0, 0)), 0), (rows[0].index(on_leg(p, F_DOWN, 0, m - 1)), 0)

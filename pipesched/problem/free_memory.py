@@ -33,9 +33,9 @@ def giving_back(reserved: Problem, problem: Problem, amount: MemorySteps) -> Pro
 def most_left(problem: Problem) -> MemorySteps | None:
     """Return an upper bound on the free memory of any schedule, in steps of the resolution.
 
-    None if none fits the memory. It is the largest amount that can be reserved on all devices before `why_infeasible`
-    finds a reason. Where that check is exact, some schedule leaves as much. At least one device must have a limited
-    memory.
+    None if none fits the memory. The bound is the largest amount that can be reserved on all devices before
+    `why_infeasible` finds a reason. Where that check is exact, some schedule leaves as much. At least one device must
+    have a limited memory.
     """
     if why_infeasible(problem) is not None:
         return None

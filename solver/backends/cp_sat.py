@@ -53,8 +53,8 @@ class Parameters:
 class Callbacks:
     """Functions that CP-SAT calls for every better solution, and for every better bound.
 
-    With a solution come its values and objective. They are called on any of its threads. An error in one of them ends
-    the call of CP-SAT, which then raises it.
+    With a solution come its values and objective. The functions are called on any of its threads. An error in one of
+    them ends the call of CP-SAT, which then raises it.
     """
 
     on_solution: Callable[[ValueOf, float], None]

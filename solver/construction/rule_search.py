@@ -152,8 +152,8 @@ class RuleMaker:
 def _in_flight(problem: Problem, shop: Shop) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Return by stage the micro-batches in flight if nothing waits except for the bottleneck: Little's law.
 
-    They are not rounded. That is the time from the stage to the end and back, over the time that the bottleneck, the
-    busiest device or memory, needs for a micro-batch.
+    That is, not rounded, the time from the stage to the end and back, over the time that the bottleneck, the busiest
+    device or memory, needs for a micro-batch.
     """
     stages = shop.stages
     trip = np.zeros(len(stages))

@@ -39,7 +39,7 @@ def take(search: Search, timeline: Timeline | None, bound: Value, by: str | None
 def most_literals(problem: Problem, literals: bool = True) -> int:
     """Return the most order literals that an exact model may have.
 
-    -1 for a model of intervals without order literals. It is -1 where `literals` is False, and for job shops, in which
-    no order follows from limited memory.
+    -1 stands for a model of intervals without order literals. The number is -1 where `literals` is False, and for job
+    shops, in which no order follows from limited memory.
     """
     return -1 if is_job_shop(problem) or not literals else MOST_LITERALS

@@ -215,7 +215,7 @@ class OrderSearch:
     def _annealer(self, timeline: Timeline) -> tuple[Annealer | None, Sequence[int]]:
         """Return the annealer of a timeline's units (None: nothing to move), and by device the opening in their time.
 
-        That is ticks for passes, steps for jobs. The annealer is made once for each timeline.
+        Their time is in ticks for passes, in steps for jobs. The annealer is made once for each timeline.
         """
         if id(timeline) not in self._annealers:
             start = self._start_of(timeline)

@@ -21,8 +21,8 @@ CYCLE, TOO_LONG, SIMULATED = range(3)
 def gather(times: Times, place: Array, move: Move) -> int:
     """Write the placed units that a move touched, all of whose starts may change, to `times.changed`.
 
-    Return their number. They are those of rank `move.first` to `move.last` in the topological sequence, and those that
-    had no place before, which are at its end. `place` is by unit, -1 for none.
+    Return their number. These units are those of rank `move.first` to `move.last` in the topological sequence, and
+    those that had no place before, which are at its end. `place` is by unit, -1 for none.
     """
     units = 0
     for k in range(move.first, move.last + 1):

@@ -60,7 +60,7 @@ class ByState(Generic[State]):
     def successors(self, layer: Layer, done: int, threshold: Ticks) -> Iterator[Successors]:
         """Yield the labels reached from a layer by all moves, in groups of many labels.
 
-        `done` is the number of the layer. Those of orders that end at `threshold` ticks or later are left out.
+        Those of orders that end at `threshold` ticks or later are left out. `done` is the number of the layer.
         """
         ahead, tried, end = dict[int, tuple[list[int], list[Label]]](), 0, None
         rows = list(map(tuple, layer.labels.tolist()))

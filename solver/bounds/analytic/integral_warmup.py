@@ -96,8 +96,8 @@ class _NestedHeads:
     def first_backwards(self, value: Ticks, count: int) -> list[Ticks | None]:
         """Return the earliest first backward of each of the first `count` devices if all meet the threshold `value`.
 
-        Both are in ticks. Each in ticks after the device's own first forward; the list ends with None at the first
-        device that cannot meet the threshold.
+        `value` is in ticks, and each result is in ticks after the device's own first forward; the list ends with None
+        at the first device that cannot meet the threshold.
         """
         found: list[int | None] = []
         for at, head in asking(enumerate(self.heads[:count])):

@@ -45,9 +45,9 @@ _PARTS = 10_000
 def memory_and_copies(problem: Problem, objective: Objective) -> list[Certificate]:
     """Return for each device the bound by a linear program over the modes of its activations.
 
-    They are kept, offloaded or recomputed. Each mode needs memory over time, compute time or copy time of the device,
-    which must suffice for all. Empty if passes consist of several tasks or overlap in blocks; a device without any row
-    to weight gets none.
+    Activations are kept, offloaded or recomputed. Each mode needs memory over time, compute time or copy time of the
+    device, which must suffice for all. Empty if passes consist of several tasks or overlap in blocks; a device without
+    any row to weight gets none.
     """
     kept = problem.keeping_activations()
     if kept.view is None or kept.view.blocks or any(stage.tasks for stage in problem.stages):

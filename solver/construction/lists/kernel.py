@@ -118,8 +118,8 @@ def put_next(shop: Shop, state: State, put: Array, done: int, d: int) -> tuple[i
 def go_on(shop: Shop, s: int, touched: Array, many: int) -> int:
     """Append to `touched` the devices whose next pass a pass of stage `s` may change.
 
-    `many` entries of `touched` are in use. They are listed in `shop.near`. Returns the number of entries in use then; a
-    device may be there twice.
+    `many` entries of `touched` are in use before. These devices are listed in `shop.near`. Returns the number of
+    entries in use then; a device may be there twice.
     """
     for k in range(shop.near_at[s], shop.near_at[s + 1]):
         touched[many] = shop.near[k]

@@ -45,8 +45,8 @@ def _run_weights(own: Array, free: int, level: int, head: int, tail: int, limit:
 def _in_order(rows: Array, at: Array, starts: Array, n: int, start: int, d: int, times: Array, which: Array) -> int:
     """Fill `times` with the start ticks of the passes of device `d` from the last micro-batch's start on.
 
-    Return their number. They are sorted, and those of the further micro-batch, which begins at tick `start`, are among
-    them. `which` becomes for each the row of its pass in `rows`: k for one of the `n` in flight, which began at
+    Return their number. The starts are sorted, and those of the further micro-batch, which begins at tick `start`, are
+    among them. `which` becomes for each the row of its pass in `rows`: k for one of the `n` in flight, which began at
     `starts[:n]`, and -1 - k for the further one. The rows of the device are `at[d]` to `at[d + 1] - 1`.
     """
     count, frontier = 0, starts[n - 1] if n > 0 else 0

@@ -249,7 +249,7 @@ class States:
     def _slack(self, stage: ModelledStage, memory_in_use: MemorySteps) -> Ticks | None:
         """Return the ticks of weight passes that may be pending on a stage's device.
 
-        `memory_in_use` is occupied otherwise meanwhile. None without limit; -1 if `memory_in_use` exceeds the memory.
+        Meanwhile `memory_in_use` is occupied otherwise. None without limit; -1 if `memory_in_use` exceeds the memory.
         """
         device = self._holding.devices[stage.device]
         if device.room is None:

@@ -23,8 +23,9 @@ from solver.published import candidate
 class PublishedExtended:
     """Extend published schedules of fewer micro-batches, until one can be extended.
 
-    Those with the least idle time come first. Its `share` of the time limit is large, since other construction
-    heuristics find less on so many passes. It does not apply to unequal micro-batches, whose schedules have no period.
+    Those with the least idle time come first. The subsolver's `share` of the time limit is large, since other
+    construction heuristics find less on so many passes. The subsolver does not apply to unequal micro-batches, whose
+    schedules have no period.
     """
 
     share: float = tuned(0.8, "of the time limit", 0, 1)

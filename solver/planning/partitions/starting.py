@@ -85,8 +85,8 @@ def _balanced(plan: PlanProblem, choice: Choice, order: Schedule | None) -> list
 def recomputing(plan: PlanProblem, counts: tuple[int, ...], share: Fraction) -> Partition:
     """Return the partition of `counts` layers per stage that recomputes `share` of a stage's layers of every type.
 
-    Their number is rounded up. They are recomputed in the mode that keeps the least memory, and then the rule of the
-    plan problem is applied. Where the plan problem does not leave recomputation free, what it asks for replaces
+    Their number is rounded up, and they are recomputed in the mode that keeps the least memory, and then the rule of
+    the plan problem is applied. Where the plan problem does not leave recomputation free, what it asks for replaces
     `share`.
     """
     if plan.recompute is not Decide.FREE:
