@@ -131,8 +131,10 @@ class _Search:
         return replace(timeline, problem=replace(timeline.problem, pools=self.problem.pools))
 
     def by_bounds(self) -> None:
-        """Raise the proved level by bisection over levels that analytic certificates refute, until none is left to try
-        or the time is over; no search is run."""
+        """Raise the proved level by bisection over levels that infeasibility or analytic certificates refute.
+
+        It ends when no level is left to try or the time is over. No search is run.
+        """
         low, high = self.proved, self.level
         while low < high:
             middle = self._between(low, high)

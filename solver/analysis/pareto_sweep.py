@@ -211,10 +211,9 @@ class _Sweep:
         return [point for point in self.front.points() if point.level >= self.low]
 
     def _middle(self, low: Fraction, high: Fraction) -> Fraction | None:
-        """Return a level near the geometric mean of the levels `low` and `high`: a whole number of the largest
-        activations if possible.
+        """Return a level between `low` and `high`, near their geometric mean.
 
-        None if no schedule can have a level between them.
+        If possible it is a whole number of the largest activations. None if no schedule can have a level between them.
         """
         mean = Fraction(sqrt(low * high))
         unit = 0 if self.scale.by_share else max(self.problem.network.memory_in_flight) * self.problem.resolution

@@ -96,8 +96,7 @@ def annealed(
 
 
 class Annealer:
-    """Simulated annealing of the orders of `units`: passes, blocks or jobs. If these are `Operations`, whose modes are
-    not fixed, their modes are annealed too.
+    """Simulated annealing of the orders of `units`: passes, blocks or jobs; of `Operations` their modes as well.
 
     From given orders, `run` returns the best schedule met and its value. `search` returns the value with the orders and
     modes of that schedule, and makes no schedule of them. Both return None if the given orders deadlock. The arrays of

@@ -154,9 +154,10 @@ def sensitivity(found: Plan, limits: Limits, stop: Event | None = None) -> list[
 
 
 def _faster(layer: LayerType) -> LayerType:
-    """Return the layer with the times of its forward, its backward, its weight pass and their blocks (fused,
-    overlapped) multiplied by 0.9. None stays None; the times of recomputation and of work for its parameters stay as
-    they are."""
+    """Return the layer with the times of its passes (forward, backward, weight, fused, overlapped) multiplied by 0.9.
+
+    None stays None. The times of recomputation and of work for its parameters stay as they are.
+    """
     return replace(
         layer,
         forward=layer.forward * _FASTER,

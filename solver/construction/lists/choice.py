@@ -200,11 +200,11 @@ def weight_ahead(shop: Shop, rules: Rules, state: State, d: int) -> int:
 
 @part
 def choose_by_rank(shop: Shop, rules: Rules, state: State, d: int, restrained: bool) -> None:
-    """Choose the next pass of device `d` by rank, and record it in `state.now`: of all that can start about as early as
-    any, that of the lowest rank.
+    """Choose the next pass of device `d` by rank, and record it in `state.now`.
 
-    A weight pass is chosen instead in three cases: nothing else can start, the pass chosen starts later than the weight
-    pass waits, or a forward of lower rank than that pass lacks nothing but memory.
+    It is the one of lowest rank among all that can start soon enough: at most `YIELDS` ticks of their stage after the
+    earliest that any can start. A weight pass is chosen instead in three cases: nothing else can start, the pass chosen
+    starts later than the weight pass waits, or a forward of lower rank than that pass lacks nothing but memory.
     """
     free, soonest = state.now[d, FREE], np.int64(NEVER)
     kind, s, at, rank, rank_without_room = NOTHING, -1, np.int64(NEVER), np.int64(NEVER), np.int64(NEVER)
