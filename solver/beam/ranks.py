@@ -38,9 +38,9 @@ class Preference(NamedTuple):
 def _add_up(row: Numbers, walks: Walks, sums: NDArray[np.float64]) -> tuple[int, float]:
     """Fill `sums` with estimates by device, a row for each of `_WORK` to `_AREA`.
 
-    Return two about micro-batches in flight. These are the latest of their estimated ends, and the sum of these ends,
-    in ticks, if each micro-batch ran alone from now on; 0 if none is in flight. The rows are, for what still has to
-    run: ticks of work, number of forwards, number of gradients, ticks of pending weight passes, the tick at which a
+    Return two numbers about micro-batches in flight: the latest of their estimated ends, and the sum of these ends, in
+    ticks, if each micro-batch ran alone from now on; 0 if none is in flight. The rows are, for what still has to run:
+    ticks of work, number of forwards, number of gradients, ticks of pending weight passes, the tick at which a
     micro-batch first arrives at the device (`NEVER` if none does), and memory times ticks that activations will occupy.
     `row` is the node.
     """

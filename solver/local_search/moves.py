@@ -79,7 +79,7 @@ def critical_path(
 def shift(shop: Shop, order: Array, place: Array, d: int, source: int, target: int) -> None:
     """Move the unit at place `source` of device `d` to place `target`.
 
-    Those between close up. Moving it back undoes it. `order` and `place` are changed. Units of one line keep their
+    The units between close up. Moving it back undoes it. `order` and `place` are changed. Units of one line keep their
     order: where two meet, the one that is met moves on instead.
     """
     moved = order[d, source]

@@ -108,8 +108,8 @@ def longest_path_to(
 ) -> int:
     """Return the longest path to unit `i` from one side, by its neighbour `near` or its arcs, in ticks.
 
-    At least `length`. The side is predecessors (for starts) or successors (for tails). `near` is the unit next to it
-    there in its device's order, -1 for none. The arcs of unit n are at `at[n]` to `at[n + 1]` - 1 in `units` and
+    It is at least `length`. The side is predecessors (for starts) or successors (for tails). `near` is the unit next to
+    it there in its device's order, -1 for none. The arcs of unit n are at `at[n]` to `at[n + 1]` - 1 in `units` and
     `lags`, and `longest` has the longest path to each unit. Arcs of operations joined to the unit count, too, if there
     are modes.
     """
@@ -181,7 +181,7 @@ def begin_of(shop: Shop, modes: Modes | None, rows: Rows, times: Times, opening:
 def tail_of(shop: Shop, modes: Modes | None, rows: Rows, times: Times, opening: Array, i: int) -> int:
     """Return the tail of unit `i` in ticks.
 
-    That is the longest path from its end to the end of a device, less that one's opening.
+    That is the longest path from its end to the end of a device, less the opening of that device.
     """
     near, least = neighbour(shop, rows, i, 1), -opening[shop.device[i]]
     at, units, lags = shop.feeds_at, shop.feeds_to, shop.feeds_lag

@@ -91,7 +91,7 @@ class SelectedModes:
     def leading(self, begin: int, end: int, number: int, with_mtp: bool = True) -> tuple[int, ...]:
         """Return the recomputed layers by mode if a stage recomputes its first `number` layers whole.
 
-        If it has fewer, it recomputes as many as it can. The stage has the layers from `begin` up to, not including,
+        If it cannot, it recomputes as many as it can. The stage has the layers from `begin` up to, not including,
         `end`. With `with_mtp` False, its first multi-token prediction layer and all after it are not recomputed.
         """
         first = bisect_left(self._at, begin)

@@ -74,8 +74,8 @@ def add_paths(
 ) -> None:
     """Add to `paths[k]` the longest path, in steps, from one side to job `row[k]`.
 
-    For k from `first` to `stop` by `step`. `stop` is excluded. The jobs of `row` follow each other on their stream in
-    that direction, the first of them after job `neighbour` (-1: none).
+    k goes from `first` to `stop`, excluded, by `step`. The jobs of `row` follow each other on their stream in that
+    direction, the first of them after job `neighbour` (-1: none).
     """
     path = orders.longest[side, neighbour] + orders.steps[neighbour] if neighbour >= 0 else 0
     for at in range(first, stop, step):
