@@ -21,11 +21,10 @@ from solver.published import candidate
 @dataclass(frozen=True)
 @tunable
 class PublishedExtended:
-    """Extend published schedules of fewer micro-batches, until one can be extended.
+    """Extend published schedules of fewer micro-batches, least idle time first, until one can be extended.
 
-    Those with the least idle time come first. The subsolver's `share` of the time limit is large, since other
-    construction heuristics find less on so many passes. The subsolver does not apply to unequal micro-batches, whose
-    schedules have no period.
+    The subsolver's `share` of the time limit is large, since other construction heuristics find less on so many passes.
+    The subsolver does not apply to unequal micro-batches, whose schedules have no period.
     """
 
     share: float = tuned(0.8, "of the time limit", 0, 1)
