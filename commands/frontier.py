@@ -95,10 +95,10 @@ def _sweep(problem: Problem, args: Namespace) -> Frontier:
 
 
 def _levels(problem: Problem, asked: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
-    """Return a range (`asked`: from, to), in the file's unit or in per cent, as memory levels; `BadInput` where no
-    schedule fits it.
+    """Return a range (`asked`: from, to), in the file's unit or in per cent, as memory levels.
 
-    A level is an amount of memory of each device, or where capacities differ a share of each.
+    `BadInput` where no schedule fits it. A level is an amount of memory of each device, or where capacities differ a
+    share of each.
     """
     levels = MemoryLevels(problem)
     scale = levels.scale

@@ -116,8 +116,7 @@ def _end(problem: Problem, p: Pass) -> Task:
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:
-    """Return 1F1B's makespan and span for equal stages, if both copies together take no longer than a forward or a
-    backward; else None.
+    """Return 1F1B's makespan and span for equal stages, if both copies together are no longer than F or B; else None.
 
     None also where copies share a stream with passes or with other devices, on which they wait for each other.
     """

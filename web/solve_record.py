@@ -46,8 +46,10 @@ class Solve:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def tell(self, kind: str, content: Any) -> None:
-        """Record an event of the solve, its kind (such as `moment`) and content as JSON values, and wake those that
-        wait for news; a `file` is only kept."""
+        """Record an event of the solve, and wake those that wait for news; a `file` is only kept.
+
+        An event has a kind, such as `moment`, and content as JSON values.
+        """
         if kind == "file":
             self.file = content
             return

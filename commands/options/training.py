@@ -87,8 +87,10 @@ def wanted_of(args: Namespace, devices: int, sizes: Mapping[str, int | None] | N
 
 
 def _pairs(option: str, given: list[str] | None) -> dict[str, Any]:
-    """Return the values of a repeated option's `KEY=VALUE` texts, `given`, by key, as YAML reads them (empty if not
-    given); `BadInput` for any other text."""
+    """Return the values of a repeated option's `KEY=VALUE` texts, `given`, by key, as YAML reads them.
+
+    Empty if not given. `BadInput` for any other text.
+    """
     wrong = [one for one in given or () if not one.partition("=")[0] or "=" not in one]
     if wrong:
         raise BadInput(*(f"{option}: found {one!r}; allowed: KEY=VALUE" for one in wrong))

@@ -159,12 +159,11 @@ def _cumulative(model: Model) -> None:
 def _with_givers(
     model: Model, of_pass: Sequence[OperationMemory]
 ) -> Iterator[tuple[OperationMemory, OperationMemory | None, MemorySteps]]:
-    """Yield (taker, giver, amount): which pass frees the memory that another takes; `of_pass` are those of a
-    micro-batch on a stage.
+    """Yield (taker, giver, amount): which pass frees the memory that another takes.
 
-    Amounts are in the problem's steps of memory, assigned to the earliest giver first. Giver None: the memory is never
-    freed. Memory that a pass takes and frees itself has the pass as taker and giver. Raises ValueError if a pass is
-    optional, as it runs in some modes only.
+    `of_pass` are those of a micro-batch on a stage. Amounts are in the problem's steps of memory, assigned to the
+    earliest giver first. Giver None: the memory is never freed. Memory that a pass takes and frees itself has the pass
+    as taker and giver. Raises ValueError if a pass is optional, as it runs in some modes only.
     """
     if not all(model.operations.always(_operation(model, one)) for one in of_pass):
         raise ValueError("a model without order literals, of passes that may not run")

@@ -34,12 +34,11 @@ class DeviceWork(NamedTuple):
 
 
 def post_work(model: Model) -> dict[Resource, DeviceWork]:
-    """Post the inequalities on each resource with open modes; return its least work in the chosen modes, an expression,
-    and its idle times, variables, both in steps.
+    """Post the inequalities on each resource with open modes, and return its least work and idle times, in steps.
 
-    Modes are open if some backward may be full or split, or some passes may run as a block. A resource has an entry
-    only if in addition it has order literals, and none of its passes is optional but a W, which a full backward
-    includes.
+    The least work in the chosen modes is an expression, idle times are variables. Modes are open if some backward may
+    be full or split, or some passes may run as a block. A resource has an entry only if in addition it has order
+    literals, and none of its passes is optional but a W, which a full backward includes.
     """
     found = {}
     for where, order in (model.order or {}).items():

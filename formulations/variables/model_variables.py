@@ -131,8 +131,10 @@ class Model:
         return [runs for runs in map(self.runs_job, jobs) if not isinstance(runs, bool)]
 
     def before(self, x: Operation, y: Operation) -> Truth | None:
-        """Return a truth value: x ends before y starts. It is True, False or a literal; None if the model does not
-        order the two."""
+        """Return a truth value: x ends before y starts.
+
+        It is True, False or a literal; None if the model does not order the two.
+        """
         orders, there = self.order or {}, self.operations.resources(y)
         for where in self.operations.resources(x):
             if where in there and where in orders:

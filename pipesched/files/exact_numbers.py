@@ -45,10 +45,9 @@ def as_number(number: Fraction) -> int | Decimal | str:
 
 
 def as_numbers(values: Sequence[int | None], step: Fraction) -> object:
-    """Return `values`, each a number of `step`s, in the form in which a file has them: one number if all are equal,
-    else a list.
+    """Return `values`, each a number of `step`s, in the form in which a file has them.
 
-    Entries that are None are left out.
+    That is one number if all are equal, else a list. Entries that are None are left out.
     """
     found = [as_number(value * step) for value in values if value is not None]
     return found[0] if len(set(found)) == 1 else found

@@ -56,8 +56,10 @@ def _mapping(items: Iterator[tuple[str, str]] | list[tuple[str, str]]) -> str:
 
 
 def number_text(number: Fraction, up: bool = True) -> str:
-    """Return a number as decimal text: exact if it ends within 20 decimals, as derived amounts do, else rounded up to
-    six (down without `up`)."""
+    """Return a number as decimal text.
+
+    Exact if it ends within 20 decimals, as derived amounts do, else rounded up to six (down without `up`).
+    """
     digits = _MOST_DIGITS if 10**_MOST_DIGITS % number.denominator == 0 else _DIGITS
     scaled = number * 10**digits
     text = format(Decimal(f"{ceil(scaled) if up else floor(scaled)}e-{digits}"), "f")

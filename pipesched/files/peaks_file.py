@@ -150,8 +150,10 @@ def _of_run(run: RunEntry, total: int) -> Iterator[str]:
 
 
 def _peaks_of(form: PeaksDocument, run: RunEntry, place: str) -> Iterator[Peak]:
-    """Yield the peaks of a run, one for each measured device, with the stages on it (`place` is the run's key path, for
-    messages): stage s is on device s mod p."""
+    """Yield the peaks of a run, one for each measured device, with the stages on it.
+
+    `place` is the run's key path, for messages. Stage s is on device s mod p.
+    """
     assert run.partition and run.peaks and form.layers
     names = [str(layer.name) for layer in form.layers for _ in range(layer.count)]
     devices, stages = len(run.peaks), []

@@ -100,11 +100,10 @@ def plan_problem_from(
 
 
 def _build(form: PlanFile, default_name: str, steps: Steps | None) -> PlanProblem:
-    """Return the plan problem of a form without mistakes, called `default_name` if it has no name, its numbers rounded
-    to a tick and a step of memory.
+    """Return the plan problem of a form without mistakes, its numbers rounded to a tick and a step of memory.
 
-    `steps` are a given tick and step, None to choose them. Features change costs first and add to the problem at the
-    end.
+    It is called `default_name` if it has no name. `steps` are a given tick and step, None to choose them. Features
+    change costs first and add to the problem at the end.
     """
     file = form
     for feature in PLAN_FEATURES:
@@ -149,8 +148,10 @@ def _build(form: PlanFile, default_name: str, steps: Steps | None) -> PlanProble
 
 
 def _cluster(form: PlanFile, unit: str, capacity: list[Fraction] | None, rounding: Rounding) -> Cluster:
-    """Return the devices of a plan file, with `capacity` by device (None: unlimited) in the memory unit `unit`; times
-    are rounded to the nearest tick, memory down to whole steps."""
+    """Return the devices of a plan file, with `capacity` by device (None: unlimited) in the memory unit `unit`.
+
+    Times are rounded to the nearest tick, memory down to whole steps.
+    """
     assert form.devices
     latency = latency_of(form.transfer)
     return Cluster(

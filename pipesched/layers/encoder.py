@@ -67,8 +67,10 @@ class Encoder(Addition):
         return [[(device, (count + stages - 1 - device) // stages) for device in range(stages)]]
 
     def modules(self, plan: PlanProblem, /) -> tuple[FixedModule, ...]:
-        """Return the encoder's stages, in one module that feeds the first stage; their costs include the model's
-        overheads of a stage."""
+        """Return the encoder's stages, in one module that feeds the first stage.
+
+        Their costs include the model's overheads of a stage.
+        """
         cluster = plan.all_devices
         chains = tuple(
             tuple(

@@ -25,10 +25,10 @@ def holds_cache(layer: LayerType) -> bool:
 
 
 def shares(plan: PlanProblem, choice: Choice, partition: Partition) -> list[int]:
-    """Return for each device the number by which its free memory is divided: 1, or with an amount per layer its layers
-    with keys and values.
+    """Return for each device the number by which its free memory is divided.
 
-    A device with the number 0 has no free memory per layer, and does not count.
+    It is 1, or with an amount per layer the number of its layers with keys and values. A device with the number 0 has
+    no free memory per layer, and does not count.
     """
     stages_of = choice.on(plan.cluster.devices).stages_of
     if plan.leaves is not Leaves.PER_LAYER:

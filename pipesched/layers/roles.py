@@ -26,8 +26,10 @@ HEAD_NAMES = ("head", "lm_head", "output", "loss")
 
 
 def role_of(name: str) -> Role:
-    """Return the role of a layer of this name: embedding or head by known names, multi-token prediction by the prefix
-    `mtp`, else a transformer layer."""
+    """Return the role of a layer of this name.
+
+    Embedding or head by known names, multi-token prediction by the prefix `mtp`, else a transformer layer.
+    """
     lower = name.lower()
     if lower in EMBEDDING_NAMES:
         return Role.EMBEDDING

@@ -69,10 +69,10 @@ def fit_memory(peaks: Sequence[Peak]) -> MemoryFit:
 
 
 def _errors(matrix: Matrix, residuals: Matrix, unknowns: Sequence[Unknown]) -> dict[Unknown, float] | None:
-    """Return the standard error of each unknown, the root of its entry on the diagonal of s²·(XᵀX)⁻¹; None if no peaks
-    are left for an estimate.
+    """Return the standard error of each unknown, the root of its entry on the diagonal of s²·(XᵀX)⁻¹.
 
-    The `matrix` X has a row for each peak and a column for each unknown; s² is the variance of the `residuals`.
+    None if no peaks are left for an estimate. The `matrix` X has a row for each peak and a column for each unknown; s²
+    is the variance of the `residuals`.
     """
     spare = matrix.shape[0] - matrix.shape[1]
     if spare <= 0:

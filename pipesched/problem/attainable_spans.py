@@ -61,11 +61,10 @@ def most_below(value: Value, parts: int) -> Value:
 
 
 def _neighbours(value: Value, parts: int) -> tuple[Fraction, Fraction]:
-    """Return the two fractions nearest to `value`, one smaller and one larger, in no fixed order, with denominators of
-    at most `parts`.
+    """Return the two fractions nearest to `value`, one smaller and one larger, in no fixed order.
 
-    The value's own denominator must be larger. They are the last convergent and semiconvergent of its continued
-    fraction (Hardy and Wright, chapter 10).
+    Their denominators are at most `parts`. The value's own denominator must be larger. They are the last convergent and
+    semiconvergent of its continued fraction (Hardy and Wright, chapter 10).
     """
     p, q, last_p, last_q = 1, 0, 0, 1
     over, under = value.numerator, value.denominator

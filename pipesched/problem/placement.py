@@ -89,8 +89,10 @@ def linear(devices: int) -> Placement:
 
 
 def interleaved(devices: int, chunks: int) -> Placement:
-    """Return the placement of `devices` * `chunks` stages with stage s on device s mod `devices`: Megatron's virtual
-    pipeline, arXiv 2104.04473, section 2.2."""
+    """Return the placement of `devices` * `chunks` stages with stage s on device s mod `devices`.
+
+    This is Megatron's virtual pipeline, arXiv 2104.04473, section 2.2.
+    """
     stages = devices * chunks
     return Placement("interleaved", devices, tuple(s % devices for s in range(stages)), (tuple(range(stages)),))
 

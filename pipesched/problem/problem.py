@@ -146,8 +146,10 @@ class Problem:
         return self.with_stages(overlapped=nothing, block_saves=nothing) if self.overlaps else self
 
     def with_stages(self, **columns: Sequence[object]) -> Problem:
-        """Return the problem with other values in some fields of its stages: for each field named a sequence with an
-        entry by stage."""
+        """Return the problem with other values in some fields of its stages.
+
+        For each field named, a sequence with an entry by stage.
+        """
         entries = zip(self.stages, *columns.values(), strict=True)
         return replace(self, stages=tuple(replace(s, **dict(zip(columns, new, strict=True))) for s, *new in entries))
 

@@ -12,10 +12,10 @@ from unicodedata import normalize
 
 @dataclass(frozen=True)
 class Units:
-    """Sizes of a problem's whole numbers: a tick is `tick` times the file's time unit, a step of memory `resolution`
-    times its memory unit.
+    """Sizes of a problem's whole numbers.
 
-    `time` and `memory` are the names of the file's units.
+    A tick is `tick` times the file's time unit, a step of memory `resolution` times its memory unit. `time` and
+    `memory` are the names of the file's units.
     """
 
     time: str = ""

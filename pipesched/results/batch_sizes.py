@@ -78,8 +78,10 @@ class BatchSizes:
         return None if share is None else max(share, Fraction(0))
 
     def less_free(self, result: SizeResult) -> Fraction | None:
-        """Return by how much less memory a result leaves than the best one, in the file's unit; None if free memory is
-        not maximised, or one of the two has no schedule."""
+        """Return by how much less memory a result leaves than the best one, in the file's unit.
+
+        None if free memory is not maximised, or one of the two has no schedule.
+        """
         best = self.best
         return None if best is None or best.free is None or result.free is None else best.free.value - result.free.value
 

@@ -89,7 +89,9 @@ def ranked(candidates: Iterable[Candidate], objective: Objective) -> list[Candid
 
 
 def best_fitting(candidates: Iterable[Candidate], problem: Problem) -> Candidate | None:
-    """Return the candidate with the least value of the problem's objective among those that apply and fit the memory;
-    None if there is none."""
+    """Return the candidate with the least value of the problem's objective among those that apply and fit the memory.
+
+    None if there is none.
+    """
     first = next(iter(ranked(candidates, problem.objective)), None)
     return first if first is not None and first.metrics is not None and first.fits else None

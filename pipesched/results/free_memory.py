@@ -17,10 +17,10 @@ from pipesched.schedule.timeline import Timeline
 
 @dataclass(frozen=True)
 class MostFree:
-    """The most free memory of a search, in the file's unit: every device has at least `value` left, and nothing leaves
-    more than `bound`.
+    """The most free memory of a search, in the file's unit.
 
-    The amounts are those of a device, or with `per_layer` of each of its layers with keys and values.
+    Every device has at least `value` left, and nothing leaves more than `bound`. The amounts are those of a device, or
+    with `per_layer` of each of its layers with keys and values.
     """
 
     value: Fraction

@@ -62,8 +62,10 @@ class Metrics:
         return [float(sum(both) * self.problem.resolution) for both in parts]
 
     def value_ticks(self, objective: Objective) -> Ticks:
-        """Return the objective's value in ticks (of an iteration it is the makespan); ValueError for the period of a
-        timeline that is no unrolled pattern."""
+        """Return the objective's value in ticks (of an iteration it is the makespan).
+
+        ValueError for the period of a timeline that is no unrolled pattern.
+        """
         if objective.repeats:
             if self.period_ticks is None:
                 raise ValueError("a finite timeline has no period")
@@ -173,12 +175,11 @@ def work_of_rows(timeline: Timeline) -> Whole:
 
 
 def _memory(timeline: Timeline, reservoir: ReservoirId) -> tuple[Whole, Whole]:
-    """Return two arrays: the ticks at which passes start or end, and the level of a memory from each on; beginning with
-    0 at time 0.
+    """Return the ticks at which passes start or end, and the level of a memory from each on, as two arrays.
 
-    Changes at one tick count in the order in which the device runs the passes, as in a runtime: memory of a pass that
-    ends is freed before the next pass takes its own. With several streams ends at a tick are before starts, in any
-    order of passes, and so where passes of other devices use its memory too.
+    They begin with 0 at time 0. Changes at one tick count in the order in which the device runs the passes, as in a
+    runtime: memory of a pass that ends is freed before the next pass takes its own. With several streams ends at a tick
+    are before starts, in any order of passes, and so where passes of other devices use its memory too.
     """
     columns = timeline.schedule.columns
     rows = columns.on(reservoir)

@@ -27,8 +27,10 @@ def critical_path(timeline: Timeline) -> list[tuple[Task, ...]]:
 
 
 def _last(timeline: Timeline, graph: Graph, start: list[Ticks]) -> Node | None:
-    """Return the node (index in `graph.tasks`) at which the critical path ends, given the start of every node in ticks;
-    None for a schedule without passes."""
+    """Return the node at which the critical path ends, given the start of every node in ticks.
+
+    It is an index in `graph.tasks`; None for a schedule without passes.
+    """
     if not start:
         return None
     nodes: list[int] = [node for device in graph.closing for node in device]

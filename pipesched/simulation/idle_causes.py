@@ -269,8 +269,10 @@ class _Waiting:
         return self._first[self._at]
 
     def arrivals(self, since: Ticks, until: Ticks) -> Iterator[Ticks]:
-        """Yield the ticks strictly between `since` and `until`, the ends of an idle interval in which no node runs, at
-        each of which some node has all its inputs."""
+        """Yield the ticks strictly between `since` and `until` at which some node has all its inputs.
+
+        These two are the ends of an idle interval in which no node runs.
+        """
         return (arrives for arrives, _ in _between(self._sorted, since, until))
 
     def least(self, moment: Ticks) -> Fraction | MemorySteps:

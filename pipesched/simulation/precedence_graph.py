@@ -234,8 +234,10 @@ class Graph:
         return np.where(rows >= 0, np.minimum(self._first[rows] + task.part, self._last[rows]), -1)
 
     def _at(self, microbatches: Ints, each: Ints) -> Ints:
-        """Return the entries of `each`, one for each micro-batch of the schedule, at the micro-batches `microbatches`;
-        -1 for one that it lacks."""
+        """Return the entries of `each` at the micro-batches `microbatches`.
+
+        `each` has one for each micro-batch of the schedule; -1 for one that it lacks.
+        """
         known = self._columns.microbatches
         place = np.minimum(np.searchsorted(known, microbatches), len(known) - 1)
         return np.where(known[place] == microbatches, each[place], -1)

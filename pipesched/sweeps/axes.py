@@ -58,12 +58,11 @@ class Axes:
 
 
 def axes_of(document: Mapping[str, Any], options: Sequence[str], same_model: bool, source: str) -> Axes:
-    """Return the axes of the `sweep` section of a file's document and of `--set FIELD=VALUES` options, which replace
-    the file's axis of their field.
+    """Return the axes of the `sweep` section of a file's document and of `--set FIELD=VALUES` options.
 
-    The file's axes are first, in its order. `Axes.same_model` is True if `same_model` is or the file's section says so.
-    `BadInput` for an entry or option of another form, a field that appears twice in one of the two, no axis at all, or
-    too many cells; `source` is the name of the file in messages.
+    An option replaces the file's axis of its field. The file's axes are first, in its order. `Axes.same_model` is True
+    if `same_model` is or the file's section says so. `BadInput` for an entry or option of another form, a field that
+    appears twice in one of the two, no axis at all, or too many cells; `source` is the name of the file in messages.
     """
     section = document.get("sweep") or {}
     if not isinstance(section, Mapping):
@@ -101,10 +100,10 @@ def _add(axes: dict[str, Axis], axis: Axis, where: str) -> None:
 
 
 def _axis(field: str, document: Mapping[str, Any], values: tuple[Value, ...]) -> Axis:
-    """Return the axis of a field with full key paths, in which short names are replaced as the kind of `document`
-    (problem or plan) asks.
+    """Return the axis of a field with full key paths.
 
-    If the values are groups of settings, which name their own fields, `field` is only the axis's label.
+    Short names are replaced as the kind of `document` (problem or plan) asks. If the values are groups of settings,
+    which name their own fields, `field` is only the axis's label.
     """
     full = tuple(
         Value(one.label, tuple((full_path(path, document), value) for path, value in one.settings)) for one in values

@@ -209,11 +209,10 @@ def _cell(number: int, point: Sequence[Value], axes: Axes, base: dict[str, Any],
 
 
 def _set_all(changed: dict[str, Any], point: Sequence[Value]) -> None:
-    """Set the values of a cell (`point`, one of each axis) in its document `changed`, in place, multiples of the number
-    of devices last.
+    """Set the values of a cell in its document `changed`, in place, multiples of the number of devices last.
 
-    Where an axis of a problem sets a placement that fixes its chunks, the key `chunks` is dropped unless an axis sets
-    it too.
+    `point` has one value of each axis. Where an axis of a problem sets a placement that fixes its chunks, the key
+    `chunks` is dropped unless an axis sets it too.
     """
     settings = [setting for value in point for setting in value.settings]
     for path, value in settings:
@@ -229,8 +228,10 @@ def _set_all(changed: dict[str, Any], point: Sequence[Value]) -> None:
 
 
 def _place(point: Sequence[Value], axes: Axes, devices: object) -> tuple[tuple[str, object], ...]:
-    """Return the pairs of axis name and value of a cell, given its `point`, one value of each axis, and its number of
-    devices; groups of settings are represented by their names."""
+    """Return the pairs of axis name and value of a cell, given its `point` and its number of devices.
+
+    `point` is one value of each axis; groups of settings are represented by their names.
+    """
     at: list[tuple[str, object]] = []
     for axis, value in zip(axes.axes, point, strict=True):
         single = [one for path, one in value.settings if path == axis.path and len(value.settings) == 1]

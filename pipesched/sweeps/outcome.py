@@ -126,8 +126,10 @@ class Outcome:
         ).settled()
 
     def with_bound(self, bound: Fraction, kind: str, claim: str, evidence: Mapping[str, Any] | None = None) -> Outcome:
-        """Return the outcome with another lower bound, its kind, claim and evidence (fields of this class), if it is
-        stronger; else the outcome itself."""
+        """Return the outcome with another lower bound, its kind, claim and evidence, if it is stronger.
+
+        These are fields of this class. Else the outcome itself.
+        """
         if self.lower_bound is not None and bound <= self.lower_bound:
             return self
         return replace(self, lower_bound=bound, kind=kind, claim=claim, evidence=evidence).settled()

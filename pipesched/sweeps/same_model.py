@@ -165,8 +165,10 @@ def _each_section(section: dict[str, Any], keys: Mapping[str, tuple[str, ...]], 
 
 
 def _recut_options(memory: dict[str, Any], stages: int, recut: _Recut, pieces: bool) -> None:
-    """Convert the times and amounts of copies and recomputations in a `memory` section to the new stages with `recut`,
-    in place; all of them grow with the layers of a stage."""
+    """Convert times and amounts of copies and recomputations in a `memory` section to new stages, in place.
+
+    `recut` converts them; all of them grow with the layers of a stage.
+    """
     if isinstance(memory.get("offload"), dict):
         _each(memory["offload"], ("out", "in", "amount"), stages, recut, pieces)
     modes = memory.get("recompute")
@@ -176,11 +178,11 @@ def _recut_options(memory: dict[str, Any], stages: int, recut: _Recut, pieces: b
 
 
 def _recut_static(memory: dict[str, Any], devices: int, before: tuple[int, int, int], recut: _Recut) -> None:
-    """Convert the static memory of a `memory` section, of a device or of each old stage, to a list by new stage with
-    `recut`, in place.
+    """Convert the static memory of a `memory` section to a list by new stage with `recut`, in place.
 
-    One number is that of each device; of a device with several stages each gets an equal part. A list has one entry for
-    each old stage; `BadInput` for a list by device. `before` is the old `_shape`.
+    It is that of a device or of each old stage. One number is that of each device; of a device with several stages each
+    gets an equal part. A list has one entry for each old stage; `BadInput` for a list by device. `before` is the old
+    `_shape`.
     """
     static = memory.get("static")
     if static is None:

@@ -115,8 +115,10 @@ def around_gathers(timeline: Timeline) -> Iterator[Violation]:
 
 
 def needs_no_parameters(problem: Problem, p: Pass) -> bool:
-    """Return True for a pass that computes without its stage's parameters: copies, passes once an iteration, and
-    backwards of frozen stages that no gradient reaches."""
+    """Return True for a pass that computes without its stage's parameters.
+
+    These are copies, passes once an iteration, and backwards of frozen stages that no gradient reaches.
+    """
     return p.kind in _NO_USE or (problem.stages[p.stage].forward_only and p.kind in _BACKWARDS)
 
 

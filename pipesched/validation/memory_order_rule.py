@@ -148,10 +148,10 @@ class Units:
         return []
 
     def _search(self, taker: int) -> tuple[int | None, dict[int, int], dict[int, int | None]]:
-        """Return a source of units for the taking pass `taker` that has some left, found by a shortest chain of
-        exchanges; None if there is none.
+        """Return a source of units for the taking pass `taker` that has some left; None if there is none.
 
-        Also returned are the taker that asks for each source, and for each taker the source whose units it would free.
+        It is found by a shortest chain of exchanges. Also returned are the taker that asks for each source, and for
+        each taker the source whose units it would free.
         """
         asks: dict[int, int] = {}
         has: dict[int, int | None] = {taker: None}

@@ -194,8 +194,10 @@ def waited_for(problem: Problem, p: Pass, other: Pass) -> range:
 
 
 def needs_input(problem: Problem, kind: PassKind, stage: StageId) -> TaskPart:
-    """Return the index of the task of a pass that waits for its inputs: in F, B and BW the first that needs other
-    passes, else 0."""
+    """Return the index of the task of a pass that waits for its inputs.
+
+    In F, B and BW it is the first that needs other passes, else 0.
+    """
     tasks = own_tasks(problem, kind, stage) if kind in (F, B, BW) else ()
     return next((part for part, task in enumerate(tasks) if task.needs_input), 0)
 
@@ -246,10 +248,10 @@ def for_each(problem: Problem, numbers: Whole, microbatches: Ints) -> Whole:
 
 
 def _travel(problem: Problem, sender: StageId, receiver: StageId, back: bool) -> Ticks:
-    """Return the ticks of a transfer between two stages: the ticks of the stage that is earlier on the chain, plus
-    those of the link.
+    """Return the ticks of a transfer between two stages.
 
-    With `back` it is the transfer of a gradient, else of an activation; 0 on one device.
+    They are the ticks of the stage that is earlier on the chain, plus those of the link. With `back` it is the transfer
+    of a gradient, else of an activation; 0 on one device.
     """
     here, there = problem.placement.stage_device[sender], problem.placement.stage_device[receiver]
     if here == there:

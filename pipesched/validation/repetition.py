@@ -51,8 +51,10 @@ class _Part:
         }
 
     def place(self, kind: PassKind, stage: StageId, index: int) -> tuple[int, int]:
-        """Return the slot of the pass of a chain's micro-batch number `index`, and how many repetitions after the first
-        one it runs."""
+        """Return the slot of the pass of a chain's micro-batch number `index`, and its repetition.
+
+        The latter is how many repetitions after the first one it runs.
+        """
         found = self._places[kind, stage, index % self._copies]
         return found.node, (index - found.number) // self._copies
 
@@ -106,8 +108,10 @@ class _Part:
         return all(room is None or self._level(node) <= room for node, room in enumerate(rooms))
 
     def _level(self, node: int) -> MemorySteps:
-        """Return the memory level of the device of the slot at index `node` while that slot runs, including what all
-        earlier repetitions left."""
+        """Return the memory level of the device of the slot at index `node` while that slot runs.
+
+        It includes what all earlier repetitions left.
+        """
         total = sum(passing_memory(self._problem, p.kind, p.stage)[0] for p in self.slots[node])
         for (kind, stage, residue), forward in self._places.items():
             if kind is not F or self._device[forward.node] != self._device[node]:

@@ -18,11 +18,10 @@ _GREY = "#8a8a8a"
 
 
 def render_makespan_span(found: Table, x: Axis, format: Format = "png") -> bytes:
-    """Return the picture of makespan against span, with a line from each point to the bound on its objective; nothing
-    is below the diagonal.
+    """Return the picture of makespan against span, with a line from each point to the bound on its objective.
 
-    There is a panel for each combination of values on the axes that are neither `x` nor drawn as series (`panels`).
-    `format` is that of the bytes returned.
+    Nothing is below the diagonal. There is a panel for each combination of values on the axes that are neither `x` nor
+    drawn as series (`panels`). `format` is that of the bytes returned.
     """
     shown = panels(found, x)
     figure, grid = figure_of_panels([panel.title for panel in shown])

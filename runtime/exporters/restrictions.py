@@ -90,8 +90,10 @@ def _backward_after_forward(problem: Problem, schedule: Schedule) -> Schedule:
 
 
 def _whole_on(place: int) -> _Restricted:
-    """Return a restriction: B of the stage at index `place` of the chain, the first (0) or last (-1), takes as long as
-    BW, and its W no time."""
+    """Return a restriction: B of the stage at index `place` takes as long as BW, and its W no time.
+
+    `place` is the first (0) or last (-1) of the chain.
+    """
 
     def restricted(problem: Problem) -> Problem:
         if not problem.pipeline.splits:
@@ -104,10 +106,9 @@ def _whole_on(place: int) -> _Restricted:
 
 
 def _fused_on(place: int) -> _Adapted:
-    """Return an adaptation: B of the stage at index `place` of the chain, the first (0) or last (-1), is written as BW,
-    and its W of no time left out.
+    """Return an adaptation: B of the stage at index `place` is written as BW, and its W of no time left out.
 
-    This takes no more memory.
+    `place` is the first (0) or last (-1) of the chain. This takes no more memory.
     """
 
     def adapted(problem: Problem, schedule: Schedule) -> Schedule:

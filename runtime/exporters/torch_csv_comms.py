@@ -47,8 +47,10 @@ def _write(timeline: Timeline, settings: Settings) -> Files:
 
 
 def _waits(version: str) -> bool:
-    """Return True for a PyTorch version from 2.15 on, which needs entries that wait for reductions and sends;
-    `BadInput` for one before 2.13 or a text that is no version."""
+    """Return True for a PyTorch version from 2.15 on, which needs entries that wait for reductions and sends.
+
+    `BadInput` for one before 2.13 or a text that is no version.
+    """
     found = re.fullmatch(r"(\d{1,4})\.(\d{1,4})([.+].*)?", version)
     number = (int(found[1]), int(found[2])) if found else (0, 0)
     if number < (2, 13):

@@ -56,8 +56,10 @@ def _write_with_order(model: StagedModel) -> PartitionSettings:
 
 
 def _settings(name: str, model: StagedModel) -> tuple[str, dict[str, object], tuple[str, ...]]:
-    """Return a plan's pattern, its flags without those of micro-batch groups, and notes; `BadInput`, which begins with
-    the format's `name`, if it has none."""
+    """Return a plan's pattern, its flags without those of micro-batch groups, and notes.
+
+    `BadInput`, which begins with the format's `name`, if it has none.
+    """
     if is_hybrid(names_of(model)):
         raise BadInput(f"{name}: not supported: {_OWN}")
     mtp_on_last_stage(name, model, "a pattern has them behind the last stage")
@@ -88,10 +90,9 @@ def _letters(run: Run, attention: str, mixer: str) -> str:
 
 
 def _mixer_letter(name: str, model: StagedModel) -> str:
-    """Return the letter of the mixer that layers have in place of attention, empty without such layers; `BadInput`
-    where Megatron has none.
+    """Return the letter of the mixer that layers have in place of attention, empty without such layers.
 
-    `name` is the format's, with which messages begin.
+    `BadInput` where Megatron has none. `name` is the format's, with which messages begin.
     """
     if not any(one.lower().endswith("-linear") for one in names_of(model)):
         return ""

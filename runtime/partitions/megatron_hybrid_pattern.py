@@ -23,8 +23,10 @@ _HYBRID = frozenset(_LETTERS) - {"moe"}
 
 
 def is_hybrid(names: Sequence[str]) -> bool:
-    """Return True if a layer has a name that only hybrid models have, such as mamba, or attention or mlp as its own
-    layer, also with a window."""
+    """Return True if a layer has a name that only hybrid models have.
+
+    Such as mamba, or attention or mlp as its own layer, also with a window.
+    """
     return any(_part(name) in _HYBRID for name in names)
 
 
@@ -47,8 +49,10 @@ def check_hybrid(names: Sequence[str]) -> None:
 
 
 def mtp_place(names: Sequence[str]) -> MtpPlace:
-    """Return the stages that may have multi-token prediction layers: of a hybrid model the last, as its pattern ends
-    with them; else one stage."""
+    """Return the stages that may have multi-token prediction layers.
+
+    Of a hybrid model the last, as its pattern ends with them; else one stage.
+    """
     return MtpPlace.LAST_STAGE if is_hybrid(names) else MtpPlace.ONE_STAGE
 
 
@@ -85,10 +89,9 @@ def is_pattern(text: str) -> bool:
 
 
 def read_pattern(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """Return the layers of each stage of a pattern for so many pipeline `devices`; `BadInput` with a line for each rule
-    that it breaks.
+    """Return the layers of each stage of a pattern for so many pipeline `devices`.
 
-    The model has `layers` transformer layers.
+    `BadInput` with a line for each rule that it breaks. The model has `layers` transformer layers.
     """
     main, *mtp = text.strip().strip("'\"").split("/")
     segments = main.split("|")

@@ -77,8 +77,10 @@ def checked_layout(name: str, text: str, devices: int, layers: int) -> tuple[Sta
 
 
 def layout_mistakes(counts: Sequence[StageCounts], devices: int, layers: int) -> list[str]:
-    """Return a line for each rule of Megatron that the stages break, with so many pipeline `devices` and `layers`
-    transformer layers; empty if it accepts them."""
+    """Return a line for each rule of Megatron that the stages break; empty if it accepts them.
+
+    There are so many pipeline `devices` and `layers` transformer layers.
+    """
     if len(counts) % devices:
         return [f"found {len(counts)} stages; allowed: a multiple of the {devices} devices"]
     found = []

@@ -101,8 +101,10 @@ def _of_settings(plan: PlanProblem, name: str, limits: PlanLimits) -> PlanProble
 
 
 def _check_sizes(plan: PlanProblem, name: str, limits: PlanLimits) -> None:
-    """Raise `BadInput` for passes, devices, micro-batches or parallelism that the runtime does not take; the message
-    begins with `--for` and `name`, the runtime's."""
+    """Raise `BadInput` for passes, devices, micro-batches or parallelism that the runtime does not take.
+
+    The message begins with `--for` and `name`, the runtime's.
+    """
     training = next((layer.name for layer in plan.model.layers if layer.trains), None)
     if limits.forwards_only and training is not None:
         raise BadInput(f"--for {name}: found a backward of layer {training}; allowed: backward 0, or frozen: true")

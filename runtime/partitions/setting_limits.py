@@ -52,8 +52,10 @@ def every_stage_trains(name: str, model: StagedModel) -> None:
 
 
 def microbatches_a_device(name: str, model: StagedModel, least: int) -> None:
-    """Raise `BadInput` if there are fewer micro-batches than `least` for each device; the message begins with `name`,
-    that of the format."""
+    """Raise `BadInput` if there are fewer micro-batches than `least` for each device.
+
+    The message begins with `name`, that of the format.
+    """
     if model.microbatches < least * model.devices:
         raise BadInput(
             f"{name}: not supported: {model.microbatches} micro-batches on {model.devices} devices; it has at "
@@ -67,15 +69,19 @@ def at_least_each(least: int) -> str:
 
 
 def no_mtp(name: str, model: StagedModel, runtime: str) -> None:
-    """Raise `BadInput` for multi-token prediction layers; the message begins with `name`, that of the format, and ends
-    with `runtime`, the reason."""
+    """Raise `BadInput` for multi-token prediction layers.
+
+    The message begins with `name`, that of the format, and ends with `runtime`, the reason.
+    """
     if model.mtp:
         raise BadInput(f"{name}: not supported: multi-token prediction layers; {runtime}")
 
 
 def mtp_on_last_stage(name: str, model: StagedModel, runtime: str) -> None:
-    """Raise `BadInput` for MTP layers on any stage but the last; the message begins with `name`, that of the format,
-    and ends with `runtime`, the reason."""
+    """Raise `BadInput` for MTP layers on any stage but the last.
+
+    The message begins with `name`, that of the format, and ends with `runtime`, the reason.
+    """
     for at, stage in enumerate(model.stages[:-1]):
         if stage.count(Role.MTP):
             raise BadInput(f"{name}: not supported: a multi-token prediction layer on stage {at}; {runtime}")

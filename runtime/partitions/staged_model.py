@@ -19,8 +19,10 @@ from pipesched.problem.quantities import DeviceId
 
 
 class StageCounts(NamedTuple):
-    """The number of layers of each role on a stage (`layers`: transformer layers, `mtp`: multi-token prediction), which
-    is all that settings of a partition express."""
+    """The number of layers of each role on a stage, which is all that settings of a partition express.
+
+    `layers` are transformer layers, `mtp` multi-token prediction.
+    """
 
     embedding: int
     layers: int

@@ -163,10 +163,10 @@ class ProgramExecutor:
         return ((*step.yields, at) for at in range(len(self._likes(*step.yields))))
 
     def _likes(self, kind: str, stage: StageId, _: int) -> list[Tensor]:
-        """Return empty tensors with the shapes of those that a pass sends: outputs of a forward (`kind` F), else
-        gradients of inputs.
+        """Return empty tensors with the shapes of those that a pass sends.
 
-        The stage or the one that receives them is on this rank.
+        They are outputs of a forward (`kind` F), else gradients of inputs. The stage or the one that receives them is
+        on this rank.
         """
         takes, gives = self._local.takes, self._local.gives
         if kind == "F":

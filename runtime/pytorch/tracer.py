@@ -67,8 +67,10 @@ class Tracer:
         return event
 
     def watch(self, stage: Any, number: StageId, module: nn.Module) -> None:
-        """Record the passes of a `PipelineStage`, whose methods are replaced for that; `number` is the placement's
-        number of it."""
+        """Record the passes of a `PipelineStage`, whose methods are replaced for that.
+
+        `number` is the placement's number of it.
+        """
         forward, backward, weight = stage.forward_one_chunk, stage.backward_one_chunk, stage.backward_weight_one_chunk
 
         def forward_one_chunk(label: int, *args: Any, **kwargs: Any) -> Any:

@@ -49,8 +49,10 @@ def _document(path: Path) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _chunks(first: Path, documents: Sequence[Mapping[str, Mapping[str, Any]]]) -> int:
-    """Return the number of stages (chunks) a device: from the config.json next to `first`, else one more than the
-    highest chunk of an event in the `documents`."""
+    """Return the number of stages (chunks) a device.
+
+    It is from the config.json next to `first`, else one more than the highest chunk of an event in the `documents`.
+    """
     config = first.with_name("config.json")
     if config.is_file():
         return int(json.loads(config.read_text(encoding="utf-8")).get("vp_size") or 1)

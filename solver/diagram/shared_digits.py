@@ -48,8 +48,10 @@ def shared_digits(most: int, steps: int, largest: int) -> tuple[Numbers, Numbers
 
 @cache
 def _weights(most: int, count: int) -> Sequence[int]:
-    """Return the first `count` whole numbers from 1 on such that any two different choices of up to `most` of them,
-    each taken any number of times, have different sums."""
+    """Return the first `count` whole numbers from 1 on such that different choices of them have different sums.
+
+    A choice has up to `most` of them, each taken any number of times.
+    """
     found, sums, latest = list[int](), [{0} for _ in range(most + 1)], 0  # of exactly n of them and of zeros
     while len(found) < count:
         latest += 1

@@ -22,8 +22,10 @@ class Channel:
         self.stop = Event()
 
     def send(self, kind: str, content: object) -> None:
-        """Send a message of this kind with its content to the server; a missing server is ignored here, since `listen`
-        then ends the process."""
+        """Send a message of this kind with its content to the server.
+
+        A missing server is ignored here, since `listen` then ends the process.
+        """
         with self._sending, contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._connection.send((kind, content))
 

@@ -27,10 +27,10 @@ def typed(path: str) -> str | None:
 
 
 def file_section(title: str, text: str | None, path: str) -> Section:
-    """Return the report section, called `title`, with the text of the input file at `path` as the user typed it, cut if
-    it is very long.
+    """Return the report section, called `title`, with the text of the input file at `path` as the user typed it.
 
-    `text` is None for a file that cannot be read twice (a pipe); the section then says so.
+    It is cut if it is very long. `text` is None for a file that cannot be read twice (a pipe); the section then says
+    so.
     """
     if text is None:
         return Section(title, [Paragraph(f"{path} is no file that can be read again.")])

@@ -157,8 +157,10 @@ def notes(found: Layouts) -> list[str]:
 
 
 def lacking(race: LayoutRace, gpus: int) -> str:
-    """Return the reason if no layout on `gpus` GPUs fits: the least memory that parameters take in any layout, and the
-    memory there is."""
+    """Return the reason if no layout on `gpus` GPUs fits.
+
+    It names the least memory that parameters take in any layout, and the memory there is.
+    """
 
     def state(one: RaceEntry[Layout]) -> Fraction:
         return sum((layer.memory for layer in one.problem.model.sequence), Fraction()) / one.problem.cluster.devices

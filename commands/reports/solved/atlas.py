@@ -181,8 +181,10 @@ def _alike(numbers: Iterable[int]) -> bool:
 
 
 def _distance(measures: _Measures, cell: Cell) -> float | None:
-    """Return the sum of differences, each relative to the largest allowed; None where one of them is larger, or only
-    one of the two splits backwards."""
+    """Return the sum of differences, each relative to the largest allowed.
+
+    None where one of them is larger, or only one of the two splits backwards.
+    """
     backward, weight = _RATIOS[cell.times]
     if (measures.weight is None) != (weight is None) or (measures.memory is not None and measures.memory <= 0):
         return None

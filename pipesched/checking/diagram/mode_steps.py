@@ -315,10 +315,9 @@ class Orders:
         return room is None or in_use <= room
 
     def _pending_weights(self, device: int, in_use: MemorySteps) -> int:
-        """Return the number of weight passes that may be pending on a device at the memory level `in_use`; `ANY`
-        without a limit.
+        """Return the number of weight passes that may be pending on a device at the memory level `in_use`.
 
-        `device` is an index in `devices`, those of the modelled stages.
+        `ANY` without a limit. `device` is an index in `devices`, those of the modelled stages.
         """
         room, memory_each = self._rooms[device], self._open[device]
         return ANY if room is None or memory_each <= 0 else (room - in_use) // memory_each

@@ -56,8 +56,10 @@ class Costs:
         self.plan, self.step, self.cuts = plan, step, plan.model.cuts
 
     def sums(self, numbers: Iterable[Fraction], unit: Fraction) -> Array:
-        """Return by cut the sum of `numbers`, one for each layer, over the layers before it, in multiples of `unit`;
-        each term is rounded down."""
+        """Return by cut the sum of `numbers` over the layers before it, in multiples of `unit`.
+
+        There is a number for each layer; each term is rounded down.
+        """
         totals = [*accumulate((floor(each / unit) for each in numbers), initial=0)]
         return np.array([totals[cut] for cut in self.cuts], np.int64)
 
@@ -113,10 +115,9 @@ class Costs:
         return Options(*np.array(rows, np.int64).reshape(-1, len(Options._fields)).T)
 
     def _of(self, layer: LayerType, slowness: Fraction) -> list[tuple[Ticks, MemorySteps, MemorySteps]]:
-        """Return (ticks, memory from F to B, memory until the end of W) of each recomputation mode of a layer, and of
-        none, on a device of this `slowness`.
+        """Return (ticks, memory from F to B, memory until the end of W) of a layer's recomputation modes, and of none.
 
-        Only the modes that the plan allows.
+        They are for a device of this `slowness`. Only the modes that the plan allows.
         """
         found = [(Fraction(0), Fraction(1)), *((mode.time, mode.keeps) for mode in layer.recompute)]
         allowed = {Decide.FREE: found, Decide.NEVER: found[:1], Decide.ALWAYS: found[1:2] or found}[self.plan.recompute]

@@ -62,8 +62,10 @@ def _freed_memory(paths: TaskPaths, device: DeviceId) -> Iterator[tuple[list[Nod
 
 
 def _ended_by(between: TasksBetween, ends: Sequence[Node], count: int) -> int:
-    """Return the number of a chain's `count` micro-batches whose pass, with the last tasks `ends`, may have ended
-    before the evidence's head."""
+    """Return how many of a chain's `count` micro-batches may have ended a pass before the evidence's head.
+
+    `ends` are the last tasks of the pass.
+    """
     heads, ticks = between.heads, between.paths.ticks
     known = [[time + ticks[end] for time in own] for end in ends if (own := heads[end]) is not None]
     if not known:

@@ -56,8 +56,10 @@ def _unequal(document: Mapping[str, Any]) -> bool:
 
 
 def _differ_by_direction(document: Mapping[str, Any]) -> bool:
-    """Return True if the transfer time from some device to another differs from the time in the other direction. False
-    for times that are no square matrix."""
+    """Return True if the transfer time from some device to another differs from that in the other direction.
+
+    False for times that are no square matrix.
+    """
     own = at(document, "times.transfer.time")
     rows = [as_list(row) or [] for row in as_list(at(document, "times.transfer") if own is None else own) or ()]
     places = range(len(rows))

@@ -98,8 +98,10 @@ def _stages(form: ProblemForm, columns: Columns, stages: int) -> dict[str, list[
 
 
 def copy_streams(section: Any) -> tuple[CopyStream, CopyStream]:
-    """Return the streams of the copies out and back in a file's section `memory`: those that the file names, or else
-    d2h and h2d."""
+    """Return the streams of the copies out and back in a file's section `memory`.
+
+    They are those that the file names, or else d2h and h2d.
+    """
     return (section.offload.on if section.offload else None) or _STREAMS
 
 
@@ -124,8 +126,10 @@ def _may(section: Any, key: str) -> bool:
 
 
 def _shared_streams(section: Any) -> tuple[SharedStream, ...]:
-    """Return the streams of copies in a file's section `memory` that several devices share, each with these devices;
-    empty without offload."""
+    """Return the streams of copies in a file's section `memory` that several devices share, each with these devices.
+
+    Empty without offload.
+    """
     if section is None or section.offload is None or not _may(section, "offload"):
         return ()
     groups = {(one.stream, group): None for one in copy_streams(section) for group in one.groups if len(group) > 1}

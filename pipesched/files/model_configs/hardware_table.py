@@ -72,8 +72,10 @@ class ProductParams(NamedTuple):
     of_sustained: float = 0.87
 
     def reached(self, sustained: float, peak: float) -> float:
-        """Return the share of the data sheet's `peak` that products of training reach, both rates in TFLOP/s;
-        `sustained` is the rate of large products."""
+        """Return the share of the data sheet's `peak` that products of training reach, both rates in TFLOP/s.
+
+        `sustained` is the rate of large products.
+        """
         return self.of_sustained * sustained / peak
 
 

@@ -11,10 +11,10 @@ _OFF = ("", "none", "null", "false", "0")
 
 
 def formats_of(keys: Keys, values: Mapping[str, Any], layers_of_one: int) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the keys `dtype` and `precision` of the section `model` that the arguments describe, and notes on what is
-    left out; no keys for products in 16 bits.
+    """Return the keys `dtype` and `precision` of the section `model` that the arguments describe, and notes.
 
-    `values` are the arguments by name; Megatron counts each layer of the model as `layers_of_one`.
+    Notes are on what is left out; no keys for products in 16 bits. `values` are the arguments by name; Megatron counts
+    each layer of the model as `layers_of_one`.
     """
     if _on(values, "fp4_format", "fp4"):
         dtype = "nvfp4"

@@ -112,10 +112,10 @@ def is_linear(values: Mapping[str, Any]) -> bool:
 
 
 def _full_layers(keys: Keys, values: Mapping[str, Any], layers: int) -> dict[str, Any]:
-    """Return the key `attention_layers` for the layers with attention: one in so many, the last of each, or those with
-    0 in a list.
+    """Return the key `attention_layers` for the layers with attention.
 
-    Empty if no layer has attention. A wrong value is added to the mistakes of `keys`.
+    They are one in so many, the last of each, or those with 0 in a list. Empty if no layer has attention. A wrong value
+    is added to the mistakes of `keys`.
     """
     name, given = "linear_attention_freq", values.get("linear_attention_freq")
     linear = listed(given)

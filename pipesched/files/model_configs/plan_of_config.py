@@ -121,10 +121,9 @@ def sequence_of(config: ModelConfig, wanted: Wanted) -> int:
 
 
 def _chunks(config: ModelConfig, devices: int) -> list[int]:
-    """Return the numbers of chunks, of 1, 2 and 4, with which every stage of a pipeline of `devices` gets a layer; 1
-    alone if none does.
+    """Return the numbers of chunks, of 1, 2 and 4, with which every stage of a pipeline of `devices` gets a layer.
 
-    Embedding and head count as a layer each.
+    1 alone if none does. Embedding and head count as a layer each.
     """
     layers = config.model["layers"] + config.model.get("mtp_layers", 0) + 2
     return [each for each in _CHUNKS if each * devices <= layers] or [1]

@@ -92,11 +92,11 @@ def plan_from_document(document: object, source: str) -> PlanProblem:
 
 
 def _in_steps(plan: PlanProblem, document: object, steps: Any, source: str) -> PlanProblem:
-    """Return the plan problem of a document read with its units of time and memory, the entries `time` and `memory` of
-    `steps`; `plan` itself if `steps` is None.
+    """Return the plan problem of a document read with its units of time and memory.
 
-    `plan` is the problem read in units of its own; `BadInput` if its numbers are not multiples of the others. `source`
-    names the document in messages.
+    These are the entries `time` and `memory` of `steps`; `plan` itself if `steps` is None. `plan` is the problem read
+    in units of its own; `BadInput` if its numbers are not multiples of the others. `source` names the document in
+    messages.
     """
     if steps is None:
         return plan

@@ -56,10 +56,10 @@ def mistakes(
 
 
 def _size(form: ProblemFile, stages: int | None, forms: int) -> Iterator[str]:
-    """Yield a mistake for a problem too large for memory, which is most likely a typing error; `forms` is the number of
-    forms that the file stands for, such as one for each piece.
+    """Yield a mistake for a problem too large for memory, which is most likely a typing error.
 
-    `stages` is the number of stages, None if not known.
+    `forms` is the number of forms that the file stands for, such as one for each piece. `stages` is the number of
+    stages, None if not known.
     """
     stages = None if stages is None else stages * forms
     if stages is not None and form.microbatches is not None and stages * form.microbatches > MOST_CELLS:

@@ -84,8 +84,10 @@ def totals(tasks: StageTasks) -> Totals:
 
 
 def tasks_section(stages: Sequence[Stage], tick: Fraction) -> dict[str, object]:
-    """Return the section `tasks` of a file for these stages, with times in the file's unit, of which a tick is `tick`;
-    ValueError if a file cannot express them."""
+    """Return the section `tasks` of a file for these stages, with times in the file's unit.
+
+    A tick is `tick` of that unit. ValueError if a file cannot express them.
+    """
     layers = [_layers(stage) for stage in stages]
     found = [_one_layer(stage, count) for stage, count in zip(stages, layers, strict=True)]
     for stage, layer, count in zip(stages, found, layers, strict=True):

@@ -285,10 +285,10 @@ class _Rates:
         return whole * layer.parts / 2
 
     def _exchanged(self, kind: _Kind) -> float:
-        """Return the seconds of exchange in each direction inside a layer, without the part of tensor and expert
-        parallel exchange that computation hides.
+        """Return the seconds of exchange in each direction inside a layer that computation does not hide.
 
-        What a mixer exchanges of the sequence is not hidden. 0 for what is no transformer layer.
+        Only tensor and expert parallel exchange can be hidden. What a mixer exchanges of the sequence is not hidden. 0
+        for what is no transformer layer.
         """
         layer, taken, shown = kind.layer, 0.0, 0.0
         if layer is None:

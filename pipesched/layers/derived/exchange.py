@@ -12,8 +12,10 @@ SLOWER = 0.189
 
 
 def at_once(computed: float, exchanged: float) -> float:
-    """Return the seconds that computation (`computed` seconds alone) and exchange (`exchanged`) take when both run at
-    the same time, slowed by shared multiprocessors and memory."""
+    """Return the seconds that computation and exchange take when both run at the same time.
+
+    Alone they take `computed` and `exchanged` seconds; shared multiprocessors and memory slow them.
+    """
     return max(exchanged, computed + exchanged * SLOWER / (1 + SLOWER))
 
 

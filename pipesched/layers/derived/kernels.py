@@ -67,8 +67,10 @@ def product_seconds(product: Product, hardware: Hardware, written: float) -> flo
 
 
 def _full(rows: float, columns: float, groups: int, tile: TileParams, multiprocessors: int) -> float:
-    """Return the share of useful work in full tiles and waves for `groups` products with results of `rows` x `columns`,
-    on a device with so many `multiprocessors`."""
+    """Return the share of useful work in full tiles and waves for `groups` products.
+
+    Results are of `rows` x `columns`, on a device with so many `multiprocessors`.
+    """
     tiles = groups * ceil(rows / tile.rows) * ceil(columns / tile.columns)
     waves = ceil(tiles / multiprocessors)
     return tile.reached * groups * rows * columns / (tile.rows * tile.columns * multiprocessors * waves)
@@ -350,8 +352,10 @@ def ring_seconds(
 
 
 def _attended(rows: float, heads: float, multiprocessors: int) -> float:
-    """Return the share of useful tiles in the waves of attention, for this many query rows and heads, on a device with
-    so many `multiprocessors`."""
+    """Return the share of useful tiles in the waves of attention, for this many query rows and heads.
+
+    The device has so many `multiprocessors`.
+    """
     tiles = ceil(rows / TILES[0].rows) * heads
     return tiles / (multiprocessors * ceil(tiles / multiprocessors))
 

@@ -56,8 +56,10 @@ def model_operations(shape: Shape, training: Training) -> Fraction:
 
 
 def _parts(shape: Shape, training: Training) -> Iterator[_Part]:
-    """Yield the model's layers with work that counts, in order: runs of equal transformer layers, multi-token
-    prediction layers if there are any, and the output layer."""
+    """Yield the model's layers with work that counts, in order.
+
+    They are runs of equal transformer layers, multi-token prediction layers if there are any, and the output layer.
+    """
 
     def attention(windowed: bool) -> Fraction:
         return attention_operations(shape, training, _WHOLE, windowed)

@@ -139,8 +139,10 @@ def vocabulary_parameters(shape: Shape) -> int:
 
 
 def mtp_matrices(shape: Shape) -> list[Matrix]:
-    """Return the parameters of the products of a multi-token prediction layer: a layer's, and a projection of two
-    states to one."""
+    """Return the parameters of the products of a multi-token prediction layer.
+
+    They are a layer's, and a projection of two states to one.
+    """
     return [*layer_matrices(shape, predicting(shape)), Matrix("mtp", 2 * shape.hidden**2)]
 
 

@@ -14,10 +14,10 @@ from pipesched.layers.layer import LayerType, RecomputeMode
 
 
 class Steps:
-    """Steps to which derived costs are rounded, chosen by the largest layer: times to a power of ten, at most a
-    thousandth of its forward.
+    """Steps to which derived costs are rounded, chosen by the largest layer.
 
-    Memory to a power of two, at most 1/512 of its activation.
+    Times are rounded to a power of ten, at most a thousandth of its forward. Memory to a power of two, at most 1/512 of
+    its activation.
     """
 
     def __init__(self, layers: Sequence[LayerType]) -> None:

@@ -15,11 +15,11 @@ from pipesched.layers.derived.precision import ALL_ALIKE, ENDS, PRECISIONS, Form
 
 @dataclass(frozen=True)
 class Attention:
-    """Multi-head or grouped-query attention: numbers of heads of queries, and of keys and values (`kv_heads`), and size
-    of a head.
+    """Multi-head or grouped-query attention: numbers of heads, and size of a head.
 
-    Queries, keys and values are projections of the layer's input. `gated`: one more multiplies what attention gives
-    before the output projection (Qwen3-Next). `normalized`: each head's queries and keys are normalized.
+    Heads are those of queries, and of keys and values (`kv_heads`). Queries, keys and values are projections of the
+    layer's input. `gated`: one more multiplies what attention gives before the output projection (Qwen3-Next).
+    `normalized`: each head's queries and keys are normalized.
     """
 
     heads: int
@@ -101,13 +101,13 @@ LETTERS = {"M": "mamba", "G": "gdn", "*": "attention", "-": "mlp", "E": "moe"}
 
 @dataclass(frozen=True)
 class Experts:
-    """A mixture of `number` experts in place of a feed-forward block, `per_token` of which a token uses besides
-    `shared` ones; `ffn` is the width of each.
+    """A mixture of `number` experts in place of a feed-forward block.
 
-    A token's experts are all in `groups_per_token` of `groups` groups of consecutive ones (node-limited routing, arXiv
-    2412.19437, section 2.1.2). With `latent`, experts work on so many numbers of a token, which two products of the
-    layer make and bring back (Nemotron 3 Super). `biased`: the router has a bias for each expert; `shared_gate`: a
-    product with one column weighs the shared ones.
+    A token uses `per_token` of them besides `shared` ones; `ffn` is the width of each. A token's experts are all in
+    `groups_per_token` of `groups` groups of consecutive ones (node-limited routing, arXiv 2412.19437, section 2.1.2).
+    With `latent`, experts work on so many numbers of a token, which two products of the layer make and bring back
+    (Nemotron 3 Super). `biased`: the router has a bias for each expert; `shared_gate`: a product with one column weighs
+    the shared ones.
     """
 
     number: int

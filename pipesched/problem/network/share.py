@@ -33,8 +33,10 @@ class Share(NamedTuple):
         return self.before[place * there // here : -(-(place + 1) * there // here)]
 
     def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return all pairs of a micro-batch of `before` and one of `after` that waits for it, as two arrays of equal
-        length with the micro-batches' numbers."""
+        """Return all pairs of a micro-batch of `before` and one of `after` that waits for it.
+
+        They are two arrays of equal length with the micro-batches' numbers.
+        """
         each = np.arange(max(len(self.before), len(self.after)) if self.before and self.after else 0)
         before, after = np.array(self.before, np.int64), np.array(self.after, np.int64)
         most = max(1, len(each))

@@ -256,11 +256,10 @@ class TaskNetwork:
 
     @cached_property
     def needs(self) -> Mapping[PassType, tuple[Need, ...]]:
-        """The precedences between whole passes, by type of the pass that waits, for readers that see a pass as one box,
-        without tasks that send tensors.
+        """The precedences between whole passes, by type of the pass that waits.
 
-        Where passes have several tasks, a pass may start earlier than these needs allow; an order of passes that
-        satisfies them can be run.
+        For readers that see a pass as one box, without tasks that send tensors. Where passes have several tasks, a pass
+        may start earlier than these needs allow; an order of passes that satisfies them can be run.
         """
         return {
             after: tuple(

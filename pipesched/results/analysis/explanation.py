@@ -28,10 +28,10 @@ class PerturbationKind(StrEnum):
 
 @dataclass(frozen=True)
 class Perturbation:
-    """A problem with one quantity changed, of this `kind`; `text` describes the change, `device` is the device that it
-    concerns (or None).
+    """A problem with one quantity changed, of this `kind`.
 
-    `relaxes`: every schedule of the original problem is a schedule of the changed one, and no slower there.
+    `text` describes the change, `device` is the device that it concerns (or None). `relaxes`: every schedule of the
+    original problem is a schedule of the changed one, and no slower there.
     """
 
     kind: PerturbationKind

@@ -138,8 +138,10 @@ class _NestedHeads:
         return values
 
     def certificates(self) -> list[Certificate]:
-        """Return a certificate for each device whose least threshold exceeds its own bound `least` and the thresholds
-        of all devices before it."""
+        """Return a certificate for each device whose least threshold exceeds its own bound and those before it.
+
+        Its own bound is `least`; those before it are the thresholds of all devices before.
+        """
         values = self.least_values()
         before = [0, *values]
         longer = [at for at, value in enumerate(values) if value > max(before[at], self.heads[at].least)]

@@ -148,10 +148,10 @@ class StreamChains:
         return found
 
     def _dealt(self, times: TickArray, task: TaskType) -> TickArray:
-        """Return for the k-th micro-batch of `task`, k = 1 to m, the entry of `times` that corresponds to it: number
-        ceil(k n / m).
+        """Return for each micro-batch of `task` the entry of `times` that corresponds to it.
 
-        `times` are the n times of a neighbouring task, of another chain where n is not m.
+        For the k-th, k = 1 to m, it is number ceil(k n / m). `times` are the n times of a neighbouring task, of another
+        chain where n is not m.
         """
         own, other = self._count[task], len(times)
         found: NDArray[np.int64] = times[-(-np.arange(1, own + 1) * other // own) - 1]

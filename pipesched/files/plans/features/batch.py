@@ -97,8 +97,10 @@ def _layer(entry: Any, count: int) -> Any:
 
 
 def _count_of_model(document: Mapping[str, Any]) -> int | None:
-    """Return the number of micro-batches of each data parallel replica; None if they cannot share the batch evenly, or
-    a size is missing or wrong."""
+    """Return the number of micro-batches of each data parallel replica.
+
+    None if they cannot share the batch evenly, or a size is missing or wrong.
+    """
     one = whole_number(1)
     size, each = one(at(document, "batch.size")), one(at(document, SIZE) or 1)
     data = one(at(document, "model.parallel.data") or 1)

@@ -49,8 +49,11 @@ def _given(form: PlanForm) -> Mapping[str, str]:
 
 
 def _model_mistakes(form: PlanForm) -> Iterator[str]:
-    """Yield a line for each format that numbers of the model's `dtype` are not converted to, for each part that the
-    model does not have, and for more layers than there are."""
+    """Yield a line for each mistake in the formats of a model's parts.
+
+    Mistakes are formats that numbers of the model's `dtype` are not converted to, parts that the model does not have,
+    and more layers than there are.
+    """
     model, place = form.model, "model.precision"
     if model.precision is None:
         return

@@ -87,10 +87,10 @@ class DeviceMemory:
         return MemoryTime(needed, given, capacity, alone, split)
 
     def _ramps(self, capacity: MemorySteps, split: int) -> tuple[Ticks, MemoryTicks]:
-        """Return the least ticks to fill memory of `capacity` by forwards and empty it again, and the memory times
-        ticks unused meanwhile.
+        """Return the least ticks to fill memory of `capacity` by forwards and empty it, and memory unused meanwhile.
 
-        `split` is the number of backwards that may be split: for the last of these W, or B, empties the memory.
+        The latter is memory times ticks. `split` is the number of backwards that may be split: for the last of these W,
+        or B, empties the memory.
         """
         passes = self.counts.ticks
         fill = min(min(one.forward, one.forward if one.block is None else one.block) for one in passes.values())

@@ -191,8 +191,10 @@ class ModeValues:
         return waiting
 
     def _most_at_once(self) -> int:
-        """Return the most activations, each of one micro-batch and stage, that can be in memory at once, whole or
-        waiting for W."""
+        """Return the most activations that can be in memory at once, whole or waiting for W.
+
+        Each is of one micro-batch and stage.
+        """
         view, counts = self.view, self.counts
         least = min(view.memory_in_flight[s] - max(0, view.freed_by_backward(s)) for s in counts.stages)
         return counts.total if self.capacity is None or least == 0 else min(counts.total, self.capacity // least)

@@ -54,8 +54,10 @@ class JointWeights(DiagramBounds):
 
 
 def _decomposition(problem: Problem) -> tuple[RelaxedProblem, StreamDecomposition] | None:
-    """Return the relaxed problem, and that problem with tasks as stages; None if it has no joint weight tasks, is plain
-    already, or has unequal micro-batches."""
+    """Return the relaxed problem, and that problem with tasks as stages.
+
+    None if it has no joint weight tasks, is plain already, or has unequal micro-batches.
+    """
     if problem.view is not None or problem.network.scale:
         return None
     poorer = relaxed(problem)
