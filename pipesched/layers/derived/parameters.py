@@ -112,9 +112,11 @@ def _of_matrices(matrices: Iterable[Matrix], norms: int) -> Parameters:
 def with_wide(parameters: Parameters, matrices: Iterable[Matrix], training: Training, within: str) -> Parameters:
     """Return the parameters with those of products in 16 bits marked, where other weights take fewer bytes.
 
+    None is marked unless the model's products are in fewer than 16 bits: else all weights take what the precision says.
     `within` is the field `within` of the layer's kind (`ENDS`, `MTP` or empty).
     """
-    if training.precision.weight is None:
+    own = training.precision
+    if not own.format.narrow or own.weight_bytes >= own.number:
         return parameters
     wide = (one for one in matrices if not training.format_of(one.part, within).narrow)
     return parameters._replace(wide=_of_matrices(wide, 0))

@@ -35,6 +35,29 @@ def test_each_weight_of_a_layer_takes_a_byte_less(more: dict[str, Any]) -> None:
     assert own["layer"].activation == every["layer"].activation
 
 
+@pytest.mark.parametrize(
+    ("dtype", "number", "more"), [("bf16", 1, -1), ("bf16", 4, 2), ("fp16", 1, -1), ("fp32", 2, -2), ("fp8", 4, 2)]
+)
+@pytest.mark.parametrize("lora", [None, {"rank": 8}])
+def test_weights_of_layers_in_any_format_take_what_is_given(
+    dtype: str, number: int, more: int, lora: dict[str, Any] | None
+) -> None:
+    every, own = _layers(dtype=dtype, lora=lora), _layers(dtype=dtype, lora=lora, weight_bytes=number)
+    added = float(Fraction(more * _WEIGHTS, 2**30))
+    assert float(own["layer"].memory - every["layer"].memory) == pytest.approx(added, abs=1e-4)
+
+
+def test_routers_in_16_bits_take_no_fewer_bytes_than_the_other_weights() -> None:
+    """With 4 bytes a weight each takes two more than in 16 bits, with 1 the router none less."""
+    shape: dict[str, Any] = {"ffn": None, "experts": {"number": 64, "per_token": 2, "ffn": 64}}
+    router = 64 * 1024
+    weights = 4 * 1024**2 + 64 * 3 * 64 * 1024 + router + 2 * 1024
+    every = _layers(**shape)["moe"].memory
+    for number, more in ((4, 2 * weights), (1, router - weights)):
+        own = _layers(**shape, weight_bytes=number)["moe"].memory
+        assert float(own - every) == pytest.approx(float(Fraction(more, 2**30)), abs=2e-5)
+
+
 def test_sharded_weights_are_gathered_in_fewer_bytes() -> None:
     """At a gigabyte a second the exchange of three quarters of the weights is all that a forward takes."""
     shared = {"parallel": {"data": 4, "sharding": "parameters"}}
