@@ -41,11 +41,14 @@ from solver.published import candidate
 @dataclass(frozen=True)
 @tunable
 class SolvePeriodParams:
-    """Time for unrolling a pattern and for the published schedules."""
+    """Time for unrolling a pattern and for the published schedules, and the ticks of their periods."""
 
     extra_seconds: float = tuned(1.0, "s beyond the time limit for the published schedules", 0, 10)
     seconds_per_pass: float = tuned(1e-4, "s to unroll a pattern, time and validate it", 1e-6, 1e-2)
     own_share: float = tuned(0.2, "of the time limit at most, kept for unrolling", 0, 1)
+    most_parts: int = tuned(
+        10_000, "parts of a tick; periods of published schedules that need more are rounded up", 1, 10**9
+    )
 
 
 _PARAMS = SolvePeriodParams()
@@ -101,13 +104,16 @@ def solve_period(
         tried = _published(problem, until, stop)
     repeat = [one.pattern for one in tried if one.pattern is not None and one.candidate.fits] if search else []
     shortest = min(repeat, key=lambda one: one.period, default=None)
-    if shortest is not None and (pattern is None or shortest.period < pattern.period):
+    if shortest is not None and (pattern is None or timeline is None or shortest.period < pattern.period):
         own = _unrolled(shortest, problem, notes, latest)
         if own is not None:
             pattern, timeline = shortest, own
             on_progress(pattern)
     certificate = _none_above(pattern, certificates, notes)
     parts = lcm(certificate.value.denominator, 1 if pattern is None else pattern.period.denominator)
+    for one in tried:
+        also = lcm(parts, 1 if one.pattern is None else one.pattern.period.denominator)
+        parts = also if also <= _PARAMS.most_parts else parts
     metrics = None
     if pattern is not None and timeline is not None:
         timeline = finer_timeline(timeline, parts)

@@ -65,7 +65,7 @@ FEATURES.register(
         refused=(
             Refused(
                 of_value("objective", "period"),
-                given(_KEY),
+                given(_KEY, in_problem=lambda problem: bool(problem.walks.shares)),  # pipelines are chains, too
                 "makespan or span",
                 "no part of such a schedule repeats",
             ),

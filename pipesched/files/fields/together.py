@@ -50,9 +50,9 @@ def at(document: Mapping[str, Any], path: str) -> Any:
     return value
 
 
-def given(path: str) -> Part:
+def given(path: str, in_problem: Callable[[Problem], bool] | None = None) -> Part:
     """Return the part (key and test) that a document has if the key at `path` has any value."""
-    return Part(path, path, lambda document: at(document, path) is not None)
+    return Part(path, path, lambda document: at(document, path) is not None, in_problem=in_problem)
 
 
 def more_than_one(path: str) -> Part:

@@ -18,7 +18,7 @@ from formulations.cyclic.pattern import Copy, Pattern
 from formulations.cyclic.periodic_model import PeriodicModel
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
-from pipesched.files.problem_file import read_problem
+from pipesched.files.problem_file import read_problem, with_objective
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Objective, Problem
@@ -421,3 +421,25 @@ def test_short_passes_and_long_transfers_let_few_micro_batches_under_way() -> No
     found = solve_period(problem(2, 4, times=times, objective="period"), LITTLE)
     of = {one.name: one.metrics.period for one in found.candidates if one.metrics is not None}
     assert of["1f1b"] == 60 and found.value == found.lower_bound == 10
+
+
+def test_a_published_period_is_a_fraction_of_a_tick_whatever_the_best_is() -> None:
+    one = problem(4, 8, placement="bidirectional", times={"forward": 1, "backward": 2}, objective="period")
+    solution = solve_period(one, search=False)
+    [chimera] = [each for each in solution.candidates if each.name == "chimera"]
+    assert chimera.value == 3.5
+
+
+@pytest.mark.parametrize(
+    "keys",
+    (
+        {
+            "placement": "bidirectional",
+            "chains": [{"stages": [0, 1], "microbatches": 3}, {"stages": [2, 3], "microbatches": 1}],
+        },
+        {"pipelines": {"count": 2}},
+    ),
+)
+def test_chains_have_no_period_by_an_option_either(keys: dict[str, object]) -> None:
+    with pytest.raises(BadInput, match="objective: found period with chains"):
+        with_objective(problem(2, 4, **keys), Objective.PERIOD)
