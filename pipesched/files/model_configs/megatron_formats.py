@@ -11,7 +11,7 @@ _OFF = ("", "none", "null", "false", "0")
 
 
 def formats_of(keys: Keys, values: Mapping[str, Any], layers_of_one: int) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the keys `dtype` and `precision` of the section `model` that the arguments describe, and notes.
+    """Return the keys `dtype`, `precision` and `weight_bytes` of the section `model` by the arguments, and notes.
 
     Notes are on what is left out; no keys for products in 16 bits. `values` are the arguments by name; Megatron counts
     each layer of the model as `layers_of_one`.
@@ -35,8 +35,14 @@ def formats_of(keys: Keys, values: Mapping[str, Any], layers_of_one: int) -> tup
     if _on(values, "keep_mtp_spec_in_bf16") and keys.optional("mtp_num_layers"):
         precision["mtp"] = "bf16"
     file = next((name for name in ("te_precision_config_file", "kitchen_config_file") if _on(values, name)), None)
-    notes = (f"{file}: formats of single products are in that file: say them in model.precision",) if file else ()
-    return {"dtype": dtype} | ({"precision": precision} if precision else {}), notes
+    notes = [f"{file}: formats of single products are in that file: say them in model.precision"] if file else []
+    found: dict[str, Any] = {"dtype": dtype} | ({"precision": precision} if precision else {})
+    if gathered := next((name for name in ("fp8_param_gather", "fp8_param") if _on(values, name)), None):
+        if dtype == "fp8":
+            found["weight_bytes"] = 1
+        else:  # Megatron gathers weights of MXFP8 in 16 bits, and casts each to two copies.
+            notes.append(f"{gathered}: weights are counted in 16 bits")
+    return found, tuple(notes)
 
 
 def _on(values: Mapping[str, Any], *names: str) -> bool:

@@ -161,17 +161,24 @@ def _training(config: ModelConfig, wanted: Wanted) -> Iterator[_Entry]:
 
 _OF_PARALLEL = ("sharding", "sequence")
 _REDUCED_EARLY = ("gradients", "parameters")  # sharding with which each micro-batch reduces its gradients
-_FORMATS = ("dtype", "precision")
+_FORMATS = ("dtype", "precision", "weight_bytes")
+_ENDS = ("first_layers", "last_layers")
 
 
 def formats_of(config: ModelConfig, wanted: Wanted) -> dict[str, Any]:
-    """Return the keys `dtype` and `precision` of the section `model`: given ones, else the configuration's.
+    """Return the keys of number formats of the section `model`: given ones, else the configuration's.
 
-    With another `dtype` than the configuration's its `precision` does not hold.
+    With another `dtype` than the configuration's the others do not hold. A given `precision` replaces the formats of
+    all parts; layers at both ends stay as in the configuration unless it has their number.
     """
     given = {key: wanted.training[key] for key in _FORMATS if key in wanted.training}
     own = {key: config.model[key] for key in _FORMATS if key in config.model}
-    return given if given.get("dtype", own.get("dtype")) != own.get("dtype") else own | given
+    if given.get("dtype", own.get("dtype")) != own.get("dtype"):
+        return given
+    parts, kept = given.get("precision"), own.get("precision", {})
+    if isinstance(parts, Mapping):
+        given["precision"] = {key: kept[key] for key in _ENDS if key in kept} | dict(parts)
+    return own | given
 
 
 def _hardware(config: ModelConfig, wanted: Wanted) -> Iterator[_Entry]:

@@ -207,11 +207,16 @@ def test_what_is_not_counted_is_said() -> None:
         ({"fp8": "e4m3", "fp8_recipe": "mxfp8", "fp8_output_proj": True, "mtp_num_layers": 1,
           "keep_mtp_spec_in_bf16": True}, {"dtype": "mxfp8", "precision": {"head": "mxfp8", "mtp": "bf16"}}),
         ({"first_last_layers_bf16": True}, {}),
+        ({"fp8_format": "hybrid", "fp8_param_gather": True}, {"dtype": "fp8", "weight_bytes": 1}),
+        ({"fp8": "e4m3", "fp8_param": True}, {"dtype": "fp8", "weight_bytes": 1}),
+        ({"fp8": "e4m3", "fp8_param_gather": False}, {"dtype": "fp8"}),
+        ({"fp8_param_gather": True}, {}),
     ],
 )  # fmt: skip
 def test_formats_of_megatron(more: dict[str, Any], keys: dict[str, Any]) -> None:
     config = from_megatron(PLAIN | {"num_layers": "4"} | more, "args.sh")
-    assert {key: config.model[key] for key in ("dtype", "precision") if key in config.model} == keys
+    formats = ("dtype", "precision", "weight_bytes")
+    assert {key: config.model[key] for key in formats if key in config.model} == keys
     assert config.notes == ()
 
 
@@ -224,6 +229,28 @@ def test_layers_in_16_bits_of_a_pattern_of_pairs_are_pairs() -> None:
     assert with_file.notes == (
         "te_precision_config_file: formats of single products are in that file: say them in model.precision",
     )
+
+
+def test_weights_of_mxfp8_are_counted_in_16_bits() -> None:
+    """Megatron gathers them in 16 bits, and keeps two copies in 8."""
+    gathered = {"fp8": "e4m3", "fp8_recipe": "mxfp8", "fp8_param_gather": True}
+    config = from_megatron(PLAIN | {"num_layers": 4} | gathered, "args.sh")
+    assert "weight_bytes" not in config.model
+    assert config.notes == ("fp8_param_gather: weights are counted in 16 bits",)
+
+
+def test_a_plan_takes_bytes_of_weights_from_its_configuration_or_as_given() -> None:
+    config = from_megatron(PLAIN | {"num_layers": 4, "fp8": "e4m3", "fp8_param_gather": True}, "args.sh")
+
+    def weight_bytes(**training: Any) -> int | None:
+        wanted = Wanted(2, 4, "h100-80gb", DEVICES["h100-80gb"], training=training)
+        assert plan_text(config, wanted, "args.sh").count("weight_bytes") <= 1
+        found: int | None = plan_document(config, wanted)["model"].get("weight_bytes")
+        return found
+
+    assert weight_bytes() == weight_bytes(dtype="fp8") == 1
+    assert weight_bytes(weight_bytes=2) == 2
+    assert weight_bytes(dtype="bf16") is None
 
 
 def test_a_plan_has_the_formats_of_its_configuration_and_their_rates() -> None:
@@ -240,7 +267,8 @@ def test_a_plan_has_the_formats_of_its_configuration_and_their_rates() -> None:
     share = peak.narrow_products
     assert found["hardware"]["product_tflops"] == pytest.approx(9000 * share, rel=1e-3)
     some = plan(precision={"mlp": "mxfp8"})
-    assert some["model"]["precision"] == {"mlp": "mxfp8"} and some["model"]["dtype"] == "nvfp4"
+    assert some["model"]["precision"] == ends | {"mlp": "mxfp8"} and some["model"]["dtype"] == "nvfp4"
+    assert plan(precision={"last_layers": 0})["model"]["precision"] == {"first_layers": 1, "last_layers": 0}
     assert some["hardware"]["product_tflops_8bit"] == pytest.approx(4500 * share, rel=1e-3)
     # With another format than the configuration's what it keeps does not hold.
     assert "precision" not in plan(dtype="bf16")["model"]
