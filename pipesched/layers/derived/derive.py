@@ -127,7 +127,7 @@ def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardw
     if hardware.memory_rate:
         modes = ((own, mode) for own in found if own.name != "mtp" for mode in own.recompute)
         again = max((own.activation * (1 - mode.keeps) for own, mode in modes), default=zero)
-        gathered = max(gathered_bytes(kind.parameters, parallel, training.precision_of(kind.name)) for kind in kinds)
+        gathered = max(map(rates.gathered, kinds))
         working = (working_bytes(shape, training, parallel) + gathered) / _GIB + again
         # The loss has its own where the backward of a layer has this later.
         loss = max(zero, loss_bytes(shape, training, parallel) / _GIB - working)
@@ -353,6 +353,14 @@ class _Rates:
         own = exchanged_bytes(parameters, parallel, training.precision_of(name), training.is_frozen(name))
         more = exchanged_bytes(adapters, parallel, training.precision_of("adapters"))
         return Exchanged(*(a + b for a, b in zip(own, more, strict=True)))
+
+    def gathered(self, kind: _Kind) -> Fraction:
+        """Return the bytes of gathered parameters of a layer and its adapters, and of gradients of those that train."""
+        training, parallel = self.training, self.parallel
+        own = training.precision_of(kind.name)
+        return gathered_bytes(kind.parameters, parallel, own, training.is_frozen(kind.name)) + gathered_bytes(
+            kind.adapters, parallel, training.precision_of("adapters")
+        )
 
     def exposed(self, layer: LayerType, parameters: Parameters, adapters: Parameters) -> Fraction:
         """Return the time, once a step and layer, of exchanges that its last backward and first forward do not hide.

@@ -189,17 +189,16 @@ def state_bytes(parameters: Parameters, parallel: Parallel, precision: Precision
     return total
 
 
-def gathered_bytes(parameters: Parameters, parallel: Parallel, precision: Precision) -> Fraction:
+def gathered_bytes(parameters: Parameters, parallel: Parallel, precision: Precision, frozen: bool = False) -> Fraction:
     """Return the bytes of gathered parameters if these are sharded: weights of two layers, and gradients of one.
 
-    Else 0.
+    Else 0. A `frozen` layer has no gradients.
     """
     if parallel.sharding is not Sharding.PARAMETERS:
         return Fraction(0)
+    gradient = 0 if frozen else max(precision.number, precision.reduction_bytes)
     every = _on_a_device(parameters, parallel, precision)
-    return sum(
-        (2 * own.weights + own.number * max(precision.number, precision.reduction_bytes) for own in every), Fraction(0)
-    )
+    return sum((2 * own.weights + own.number * gradient for own in every), Fraction(0))
 
 
 class Exchanged(NamedTuple):

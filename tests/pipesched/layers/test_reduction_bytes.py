@@ -54,6 +54,30 @@ def test_a_frozen_layer_reduces_none() -> None:
     assert _layer("parameters", **frozen, reduction_bytes=4) == _layer("parameters", **frozen)
 
 
+def _room(**more: Any) -> float:
+    """Return the bytes that a device has for what stays, where weights are gathered."""
+    hardware = _HARDWARE | {"memory_bandwidth": 1000}
+    model = _MODEL | {"vocabulary": 128, "recompute": [], "parallel": {"data": 4, "sharding": "parameters"}} | more
+    problem = plan_problem_from({"devices": 2, "microbatches": 4, "model": model, "hardware": hardware})
+    return float(problem.cluster.capacity[0]) * 2**30
+
+
+@pytest.mark.parametrize(
+    ("more", "trained"),
+    [
+        ({}, _WEIGHTS),
+        ({"frozen": ["layer"]}, 0),
+        # Inputs and columns of each: queries, keys and values; output; gate and up; down.
+        ({"lora": {"rank": 64}}, 64 * (4 * 1024 + 2 * 1024 + 1024 + 2 * 4096 + 4096 + 1024)),
+    ],
+)
+def test_gathered_memory_has_gradients_of_what_trains_alone(more: dict[str, Any], trained: int) -> None:
+    """With 4 bytes two more of each gradient than with the two of activations; of frozen parameters none at all."""
+    assert _room(**more) - _room(**more, reduction_bytes=4) == pytest.approx(2 * trained, abs=2e5)
+    if more.keys() == {"frozen"}:
+        assert _room(**more) - _room() == pytest.approx(2 * _WEIGHTS, abs=2e5)
+
+
 def test_a_number_of_bytes_is_at_least_one() -> None:
     with pytest.raises(BadInput, match=r"model\.reduction_bytes: found 0; allowed: a whole number of at least 1"):
         _model("parameters", reduction_bytes=0)
