@@ -230,6 +230,10 @@ def test_a_frozen_mixer_keeps_no_input_of_its_products() -> None:
          "model.precision.mixer: found in a model without it; allowed: attention, mlp, experts, router, head"),
         ({"precision": {"first_layers": 3, "last_layers": 4}},
          "model.precision.last_layers: found 7 with first_layers; allowed: up to the 6 layers"),
+        ({"precision": {"first_layers": 7}},
+         "model.precision.first_layers: found 7; allowed: up to the 6 layers"),
+        ({"precision": {"first_layers": 0, "last_layers": 8}},
+         "model.precision.last_layers: found 8; allowed: up to the 6 layers"),
         ({"precision": {"attention": "fp12"}}, "model.precision.attention: found 'fp12'; allowed: bf16, "),
         ({"precision": {"attn": "bf16"}}, "model.precision.attn: unknown key"),
     ],
@@ -253,7 +257,7 @@ def test_rates_of_parts_in_other_formats() -> None:
 
 def test_all_parts_are_known_by_a_model() -> None:
     """Each changes something in a model that has everything."""
-    model = {
+    model: dict[str, Any] = {
         "pattern": "M*-E", "layers": 4, "mtp_layers": 1, "dense_layers": None,
         "mixer": {"kind": "mamba2", "heads": 32, "key_size": 64, "value_size": 64},
         "experts": {"number": 8, "per_token": 2, "ffn": 512, "shared": 1, "latent": 256},

@@ -59,6 +59,7 @@ def _room(**more: Any) -> float:
     hardware = _HARDWARE | {"memory_bandwidth": 1000}
     model = _MODEL | {"vocabulary": 128, "recompute": [], "parallel": {"data": 4, "sharding": "parameters"}} | more
     problem = plan_problem_from({"devices": 2, "microbatches": 4, "model": model, "hardware": hardware})
+    assert problem.cluster.capacity is not None
     return float(problem.cluster.capacity[0]) * 2**30
 
 

@@ -64,9 +64,10 @@ def _model_mistakes(form: PlanForm) -> Iterator[str]:
             yield f"{place}.{part}: found {name} with dtype {model.dtype}; allowed: {', '.join(allowed)}"
         elif part in absent:
             yield f"{place}.{part}: found in a model without it; allowed: {', '.join(_parts(form))}"
-    both = model.precision.first_layers + model.precision.last_layers
-    if model.layers and both > model.layers:
-        yield f"{place}.last_layers: found {both} with first_layers; allowed: up to the {model.layers} layers"
+    first, last = model.precision.first_layers, model.precision.last_layers
+    if model.layers and first + last > model.layers:
+        key, more = ("last_layers", " with first_layers" if first else "") if last else ("first_layers", "")
+        yield f"{place}.{key}: found {first + last}{more}; allowed: up to the {model.layers} layers"
 
 
 def _parts(form: PlanForm) -> Iterator[str]:
