@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pipesched.layers.derived.kernels import SCAN
-from pipesched.layers.derived.parameters import active_parameters, total_parameters
+from pipesched.layers.derived.parameters import active_parameters, layer_matrices, mtp_matrices, total_parameters
+from pipesched.layers.derived.precision import KEPT, MTP, PARTS, Format
 from pipesched.layers.derived.shape import Hardware, Parallel, Shape, Sharding, Training
 from pipesched.problem.formatting import plain
 
 
 def assumptions(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> tuple[str, ...]:
     """Return all assumptions, in the order model, computation, communication, memory."""
-    computation, communication = _computation(training, hardware), _communication(parallel, hardware)
+    computation, communication = _computation(shape, training, hardware), _communication(parallel, hardware)
     frozen = ", ".join(sorted(training.frozen))
     weights = f"frozen: {frozen}: weights alone, without gradients and the optimizer's state; with a backward, all of"
     of_training = [f"{weights} the activation until then"] if frozen else []
@@ -60,7 +61,7 @@ def _scan(hardware: Hardware, parallel: Parallel) -> list[str]:
     ]
 
 
-def _computation(training: Training, hardware: Hardware) -> list[str]:
+def _computation(shape: Shape, training: Training, hardware: Hardware) -> list[str]:
     again = "2.5 times its forward (FlashAttention)" if training.flash else "twice its forward"
     products = f"{_tera(hardware.product_rate(training.precision.format))} TFLOP/s"
     if hardware.multiprocessors:
@@ -73,9 +74,37 @@ def _computation(training: Training, hardware: Hardware) -> list[str]:
     )
     return [
         f"computation: products {products}, {moved}",
+        *_in_other_bits(shape, training, hardware),
         "computation: F, B and W each 2 operations a token and parameter; causal attention over half of the sequence, "
         f"its backward {again}, all of it in B",
         "computation: the embedding takes no time; every expert gets as many tokens as every other",
+    ]
+
+
+def _in_other_bits(shape: Shape, training: Training, hardware: Hardware) -> list[str]:
+    """Return a line for each number of bits of products that are not as most: their rate, and whose they are.
+
+    They are those of parts by their keys in `precision`, and those of layers at both ends.
+    """
+    usual, formats = training.precision.format, training.formats
+    matrices = [one for kind, _ in shape.runs for one in layer_matrices(shape, kind)]
+    if shape.mtp_layers:
+        matrices += (one for one in mtp_matrices(shape) if one.part == MTP or MTP not in formats.parts)
+    has, found = {"head", *(one.part for one in matrices if one.number)}, dict[tuple[int, float], list[str]]()
+
+    def add(own: Format, name: str) -> None:
+        found.setdefault((own.bits, hardware.product_rate(own)), []).append(name)
+
+    for part in PARTS:
+        if part in has and training.format_of(part).bits != usual.bits:
+            add(training.format_of(part), part)
+    if formats.some_narrow(usual):
+        for end, number in (("first", formats.first), ("last", formats.last)):
+            if number:
+                add(KEPT, f"all of the {end} {f'{number} layers' if number > 1 else 'layer'}")
+    return [
+        f"computation: products in {bits} bits {_tera(rate)} TFLOP/s: {', '.join(names)}"
+        for (bits, rate), names in found.items()
     ]
 
 

@@ -255,6 +255,26 @@ def test_rates_of_parts_in_other_formats() -> None:
     assert dense({"product_tflops_8bit": 400}) < dense()
 
 
+def test_assumptions_say_which_products_run_at_another_rate() -> None:
+    def said(**more: Any) -> list[str]:
+        hardware = _HARDWARE | {"product_tflops_4bit": 400}
+        document = {"devices": 2, "microbatches": 4, "model": _MODEL | more, "hardware": hardware}
+        found = plan_problem_from(document).assumptions
+        return [one.removeprefix("computation: products in ") for one in found if "products in " in one]
+
+    assert said() == ["16 bits 100 TFLOP/s: router, head"]
+    assert said(precision={"router": "mxfp8", "mlp": "bf16", "first_layers": 1, "last_layers": 2}) == [
+        "16 bits 100 TFLOP/s: mlp, head, all of the first layer, all of the last 2 layers"
+    ]
+    assert said(precision={"experts": "nvfp4"}, mtp_layers=1) == [
+        "4 bits 400 TFLOP/s: experts",
+        "16 bits 100 TFLOP/s: router, head",
+    ]
+    assert said(precision={"mtp": "bf16"}, mtp_layers=1) == ["16 bits 100 TFLOP/s: router, mtp, head"]
+    assert said(dtype="bf16", precision={"last_layers": 2}) == []
+    assert said(experts=None, dense_layers=None) == ["16 bits 100 TFLOP/s: head"]
+
+
 def test_all_parts_are_known_by_a_model() -> None:
     """Each changes something in a model that has everything."""
     model: dict[str, Any] = {
