@@ -72,7 +72,10 @@ class ExtraLoads:
         return self.before, self.between, self.after
 
     def load(self, device: int) -> Ticks:
-        """Return all ticks of modules on a device, for all micro-batches."""
+        """Return the ticks on a device of all passes, for all micro-batches, of modules outside the partition.
+
+        Without what is done once for their parameters: gathers, reductions and optimizer steps. 0 without such modules.
+        """
         return self.before[device] + self.between[device] + self.after[device]
 
     def _chains(self, module: FixedModule, fed: DeviceId) -> None:

@@ -82,7 +82,10 @@ class PartitionModel:
         return sum(number for run, number in runs_and_counts if run.name in names)
 
     def of_stage(self, stage: int) -> StageTerms:
-        """Return the terms of a stage given by its number in the problem, where every piece has its own stages."""
+        """Return times and memory, for one piece of a micro-batch, of a stage given by its number in the problem.
+
+        Of n pieces each has its own stage there: stage s of the placement is, for piece j, stage n s + j.
+        """
         where, piece = divmod(stage, len(self.pieces))
         return self.pieces[piece][where % self.stages]
 

@@ -268,10 +268,10 @@ class PlanProblem:
         ]
 
     def least_gradient_lag(self, place: int, ticks: Ticks) -> Ticks:
-        """Return the least ticks, over all partitions, of a gradient to this place of a chain.
+        """Return the least ticks, over all partitions, of a gradient from the next stage of a chain to stage `place`.
 
-        A transfer takes `ticks`. 0 where the stages up to there may consist of frozen layers only, so that no gradient
-        is sent.
+        `place` counts the stages of the chain from 0; `ticks` is the time of the transfer if a gradient is sent. 0
+        where stages 0 to `place` may all consist of frozen layers, since then none is sent.
         """
         return 0 if place < self.model.before_training else ticks
 

@@ -60,9 +60,10 @@ class Axes:
 def axes_of(document: Mapping[str, Any], options: Sequence[str], same_model: bool, source: str) -> Axes:
     """Return the axes of the `sweep` section of a file's document and of `--set FIELD=VALUES` options.
 
-    An option replaces the file's axis of its field. The file's axes are first, in its order. `Axes.same_model` is True
-    if `same_model` is or the file's section says so. `BadInput` for an entry or option of another form, a field that
-    appears twice in one of the two, no axis at all, or too many cells; `source` is the name of the file in messages.
+    The file's axes are first, in its order; an option replaces the file's axis of its field in its place. One model is
+    cut into any number of stages (`Axes.same_model`) if `same_model` is True or the section has that key as true.
+    `BadInput` for an entry or option that cannot be read, a field that appears twice in one of the two, no axis at all,
+    or more than `MOST_CELLS` cells; `source` is the name of the file in messages.
     """
     section = document.get("sweep") or {}
     if not isinstance(section, Mapping):

@@ -146,7 +146,10 @@ def lower(timeline: Timeline, receives: Receives = Receives.EARLY) -> Program:
 
 
 def transfers_of(timeline: Timeline) -> Iterator[Transfer]:
-    """Yield every tensor that leaves its device, device by device, in the order of the passes that use them."""
+    """Yield every tensor that is sent to another device, once for each pass that uses it there.
+
+    They are in the order of these passes: by receiving device, and on each device as in its order.
+    """
     problem, schedule = timeline.problem, timeline.schedule
     for p in asking(schedule.passes(), SHORT):
         for before, _ in problem.network.predecessors(p, schedule.pass_set):

@@ -1,4 +1,4 @@
-"""Predicted times of a run with PyTorch: the problem with the durations that its runtime has, simulated."""
+"""Predicted times of a run with PyTorch: the problem with the durations of PyTorch, simulated."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ def as_run(problem: Problem, split: str, transfers: bool = True) -> Problem:
 def predicted(problem: Problem, schedule: Schedule, split: str, transfers: bool = True) -> Timeline:
     """Return the timeline to compare a run of PyTorch with: the schedule's order, each pass as soon as possible.
 
-    `split` is how PyTorch splits backwards: with "autograd" all of B of a chain's first stage runs in its W, with
-    "store" it does not. Without `transfers`, they take no time. `Deadlock` if the order cannot run.
+    Durations are those of `as_run`. With `split` "autograd", B of a chain's first stage takes no time and its W the
+    time of both; with "store" (gradients of weights stored for later) each takes its own. Overlapped passes run one
+    after the other. `transfers=False`: transfers take no time. `Deadlock` if the order cannot run.
     """
     return simulate(as_run(problem, split, transfers), schedule)
 

@@ -120,10 +120,11 @@ def leaves_room(row: Numbers, step: int, walks: Walks) -> bool:
 def take(row: Numbers, step: int, mate: int, delay: int, walks: Walks) -> tuple[int, int]:
     """Apply a move to the node `row` in place; return its start and end in ticks, both -1 if it is not possible.
 
-    `step` is a forward or gradient, `mate` the gradient in a block with it, or -1; `delay` is 1 if one more weight pass
-    runs before than those that end in time or that memory requires. A move is not possible, and the node spoilt, if
-    memory has no room even after all pending weight passes, or if `delay` is 1 and no weight pass is pending, or memory
-    requires one anyway.
+    The next micro-batch takes `step`: a forward or gradient, or a forward in a block with the gradient `mate` if that
+    is not -1; `is_next` must be true of both. Before it the device runs all pending weight passes that end by the time
+    at which it could start. After these, a forward that still lacks memory waits for as many as free it; one that has
+    room, and any gradient, waits for one if `delay` is 1, for none if it is 0. A move is not possible, and the node
+    spoilt, if fewer are pending, or if `delay` is 1 and memory is lacking.
     """
     ends, free, waiting, memory_in_use, _ = offsets(walks)
     device = walks.device[step]

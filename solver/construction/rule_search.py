@@ -1,8 +1,9 @@
 """Search over the rules of the compiled list scheduler: in-flight limits of the stages, and waiting times.
 
 The number in flight on a stage follows from Little's law: a micro-batch's time from there to the end and back, divided
-by the time between two micro-batches. Schedules are far more sensitive to it than to priorities. So a few numbers for
-all stages are tried in order, and the best of them is changed stage by stage at random while it gets no worse.
+by the time between two micro-batches. Schedules are far more sensitive to it than to priorities. So a few percentages
+of it, each for all stages, are tried in order. Then the best rules are changed at random, on one stage or some; a
+change is kept if the schedule gets no worse.
 """
 
 from __future__ import annotations
@@ -92,7 +93,11 @@ class RuleMaker:
         self._ahead = problem.microbatches
 
     def simple(self, rule: Simple) -> Rules:
-        """Return the arrays of rules that are equal on all stages."""
+        """Return the limits and waiting times of every stage that follow from the percentages of `rule`.
+
+        The percentages are the same on all stages; limits, in micro-batches, and waiting times, in ticks, are not: they
+        are shares of each stage's own number by Little's law and of its own passes.
+        """
         rules = np.zeros((len(self._ticks), RULE_COLUMNS), np.int64)
         rules[:, MOST] = ANY
         if rule.share is not None:

@@ -142,11 +142,11 @@ def pick(
 
 @inlined
 def fill(shop: Shop, order: Array, count: Array, start: Array) -> tuple[int, int, int]:
-    """Draw a move of a later unit into an idle time of a random device: return the device, its place and the new place.
+    """Draw a move of a later unit into an idle time: return a random device, and the unit's place and new place on it.
 
-    The longer an idle time, the likelier it is drawn; if the device never idles, the new place is the first. `order[d,
-    :count[d]]` are the units of device d, `start` by unit its start in ticks. Equal places mean no move, as on a device
-    without units.
+    The idle times are those between two units, and are drawn in proportion to their lengths; if there are none, the new
+    place is 0. Nothing is moved or checked here. `order[d, :count[d]]` are the units of device d, `start` by unit its
+    start in ticks. Equal places mean no move, as on a device without units.
     """
     d = np.random.randint(count.shape[0])
     if count[d] == 0:

@@ -38,9 +38,9 @@ class Member:
         return self.stale >= POOL.patience
 
     def became(self, timeline: Timeline | None) -> None:
-        """Replace this schedule by the result of a run if that is better, or if this one is stuck; else count no gain.
+        """Take the result of a run from here if it is better, or, after `POOL.patience` runs without gain, any result.
 
-        `timeline` is None if the run gave no schedule.
+        Then `stale` is 0; else it grows by 1, as always where `timeline` is None: the run gave no schedule.
         """
         if timeline is not None and (self.stuck or length(timeline) < self.value):
             self.timeline, self.value, self.stale = timeline, length(timeline), 0

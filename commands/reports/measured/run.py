@@ -18,9 +18,10 @@ from runtime.running.job import Difference, Job, Outcome
 
 @dataclass(frozen=True)
 class RunReport:
-    """A job that was run, its predicted timeline (`plan`), and its outcome.
+    """A job that was run, its predicted timeline (`plan`), and what was found.
 
-    Measured times are those of the best step.
+    `outcome` compares losses and gradients with those of the reference; `measured` has the seconds at which every pass
+    started and ended in every step. Times of passes are shown of the step with the least makespan.
     """
 
     job: Job

@@ -85,10 +85,11 @@ def sheet(found: Layouts, target: str | None, most: int = _SHOWN) -> Sheet:
 
 
 def verdict(found: Layouts, capacity: Fraction | None, target: str | None) -> str:
-    """Return the recommended layout with its step and memory, and the lower bound on the steps of all layouts.
+    """Return a sentence: the recommended layout, its step in ms, its peak memory, and what is proved of all layouts.
 
-    Some layout must be recommended. `capacity` is a device's memory in GiB (None: no limit); `target` is the runtime of
-    `--for`.
+    Proved is that no step is shorter, or a lower bound in ms; nothing if `found.step_lower_bound` is None. Some layout
+    must be recommended. `capacity` is a device's memory in GiB, to compare the peak with (None: no limit); `target` is
+    the runtime of `--for`, whose layouts alone the proof is about (None: any).
     """
     recommended, best = found.recommended, found.rows[0]
     assert recommended is not None and recommended.peak_memory is not None

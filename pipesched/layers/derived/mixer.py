@@ -66,7 +66,7 @@ class Mixer:
 
     @property
     def output(self) -> int:
-        """The numbers of a token that the last product reads."""
+        """The size of a token, in numbers, as the last of `projections`, the output product, reads it."""
         return self.projections[-1].inner
 
     @property

@@ -2,9 +2,9 @@
 
 Jackson's preemptive schedule of one machine with heads and tails (Carlier, European Journal of Operational Research 11,
 1982), with heads and tails along chains of tasks. Micro-batches of a chain are alike: the k-th start of a type of task
-is no sooner than the k-th of each type that it waits for, nor than k - 1 times its own length after the first. Where a
-micro-batch of another chain stands for r of them, the k-th is no sooner than its (k/r)-th, rounded up; where it waits
-for r, no sooner than its kr-th.
+is no sooner than the k-th end of each type that it waits for, nor than k - 1 times its own length after the first.
+Where that type is of another chain, with n micro-batches to m of this one, the k-th start is no sooner than its end
+number kn/m, rounded up.
 """
 
 from __future__ import annotations
@@ -55,10 +55,12 @@ class _Found(NamedTuple):
 
 
 def stream_heads_and_tails(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return for each stream of each device the strongest bound by a set of its tasks: least head + work + least tail.
+    """Return for each stream of each device the best bound found by a set of its tasks: least head + work + least tail.
 
-    The head of a task is the least time before it, its tail the least time after it. For the span, the bound is the
-    strongest over the spans of all devices. Empty where `stream_chains` does not cover the problem.
+    The head of a task is the least time from the beginning of the schedule to its start, its tail the least time from
+    its end to the end of the schedule. For the span they are times from the first start and to the last end of a
+    device, and the bound of a stream is the best over all devices. Values are in ticks. Empty where `stream_chains`
+    does not cover the problem, as where each pass is one task.
     """
     chains = stream_chains(problem)
     if chains is None:

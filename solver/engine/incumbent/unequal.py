@@ -1,7 +1,4 @@
-"""Conversion of reports and results from a search with a chain for each factor to unequal micro-batches.
-
-They become those of the problem with unequal micro-batches.
-"""
+"""Conversion of reports and results of a search on `MicrobatchChains` back to the problem of unequal micro-batches."""
 
 from __future__ import annotations
 
@@ -33,9 +30,10 @@ def report_of(chains: MicrobatchChains, report: Report) -> Report:
 
 
 def solution_of(chains: MicrobatchChains, found: Solution) -> Solution:
-    """Convert a solution of the problem with a chain for each factor to one of the problem of unequal micro-batches.
+    """Convert a solution of `chains.problem` to one of `chains.of`, the problem with unequal micro-batches.
 
-    Raises `Disagreement` if its schedule is not valid there.
+    Its schedule and those of its candidates are converted; bounds stay, and ticks are as fine as in `found`. Raises
+    `Disagreement` if its schedule is not valid there; candidates are not validated.
     """
     parts = int(chains.problem.tick / found.problem.tick)
     timeline = None if found.timeline is None else _judged(chains, found.timeline)
