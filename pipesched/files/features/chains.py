@@ -57,6 +57,11 @@ def _fields(_problem: Problem, form: ProblemForm, _columns: Columns) -> dict[str
     return {"walks": Walks(tuple(chain.microbatches or 0 for chain in form.chains or ()))}
 
 
+def _has_unjoined_chains(problem: Problem) -> bool:
+    """Return True for chains of `chains` or `pipelines`; those of modules and pieces are joined by arcs."""
+    return bool(problem.walks.shares) and not problem.chain_arcs.modules and problem.chain_arcs.pieces == 1
+
+
 FEATURES.register(
     Feature(
         name=_KEY,
@@ -65,7 +70,7 @@ FEATURES.register(
         refused=(
             Refused(
                 of_value("objective", "period"),
-                given(_KEY, in_problem=lambda problem: bool(problem.walks.shares)),  # pipelines are chains, too
+                given(_KEY, in_problem=_has_unjoined_chains),
                 "makespan or span",
                 "no part of such a schedule repeats",
             ),
