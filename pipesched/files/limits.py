@@ -5,3 +5,6 @@ MOST_LAYERS = 10_000  # far more than any model has
 
 # Stages times micro-batches, far above any pipeline: a schedule of so many takes a gigabyte, and seconds to judge.
 MOST_CELLS = 500_000
+
+# Tasks of one iteration: a schedule of so many takes some gigabytes to time and judge.
+MOST_TASKS = 2_000_000

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from benchmarks.matrix.exact.model import Exact, TooLargeError, optimum
 from benchmarks.matrix.plan_run import in_fractions
+from pipesched.sweeps.cells import Cell
 
 # JSON has numbers of 17 digits; what is rounded when a file is read has nine.
 _ROUNDED = Fraction(1, 10**7)
@@ -58,3 +59,17 @@ def nothing_fits(what: str, document: Mapping[str, Any]) -> None:
     """Assert that no schedule of a document fits its memory."""
     best = exact(document)
     assert best is None or best.most is None, f"{what}: {float(best.most)} is possible"
+
+
+def cells_hold(
+    words: Sequence[str],
+    cells: Sequence[Cell],
+    rows: Sequence[Mapping[str, Any]],
+    best: Callable[[Cell], Exact | None],
+) -> list[str]:
+    """Return what is wrong about the rows of a sweep by the options `words`, of the cells that were searched."""
+    seen = list[str]()
+    for cell, row in zip(cells, rows, strict=True):
+        if not cell.refused and row["status"] in ("optimal", "feasible", "infeasible", "unknown"):
+            seen += holds(f"sweep {' '.join(words)} at {row['at']}", row, best(cell))
+    return seen

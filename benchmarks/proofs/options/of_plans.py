@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from benchmarks.matrix.exact.model import Exact
-from benchmarks.proofs.options.claim import exact, holds, number
+from benchmarks.proofs.options.claim import cells_hold, exact, holds, number
 from benchmarks.proofs.options.drawn import Asked, answer_of
 from commands.shared.partition_settings import with_partition
 from heuristics.catalogue import schedule_named
@@ -19,7 +19,7 @@ from pipesched.files.problems.document import problem_document
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.problem import Problem
 from pipesched.schedule.rescale import value_of
-from pipesched.sweeps.cells import read_sweep
+from pipesched.sweeps.cells import Cell, read_sweep
 from pipesched.validation.validator import validate
 from runtime.partitions.catalogue import PARTITION_FORMATS
 from runtime.partitions.plan_limits import restricted
@@ -197,12 +197,12 @@ def sweep(asked: Asked) -> Seen:
     chosen = asked.random.sample(sorted(axes), asked.random.choice((1, 1, 2)))
     words = [word for one in chosen for word in ("--set", f"{one}={axes[one]}")]
     answer = asked.answer("sweep", *words, "--store", str(asked.folder / "cells.sqlite"), "--jobs", "1")
-    seen = list[str]()
-    for cell, row in zip(read_sweep(asked.path, words[1::2]).cells, answer["cells"], strict=True):
-        if not cell.refused and row["status"] in ("optimal", "feasible", "infeasible", "unknown"):
-            assert isinstance(cell.problem, PlanProblem)
-            seen += holds(f"sweep {' '.join(words)} at {row['at']}", row, best_plan(cell.problem))
-    return seen
+
+    def best(cell: Cell) -> Exact | None:
+        assert isinstance(cell.problem, PlanProblem)
+        return best_plan(cell.problem)
+
+    return cells_hold(words, read_sweep(asked.path, words[1::2]).cells, answer["cells"], best)
 
 
 OPTIONS: Mapping[str, Callable[[Asked], Seen]] = {

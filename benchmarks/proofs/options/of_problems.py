@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from benchmarks.proofs.options import meant
-from benchmarks.proofs.options.claim import exact, holds, nothing_fits, number
+from benchmarks.proofs.options.claim import cells_hold, exact, holds, nothing_fits, number
 from benchmarks.proofs.options.drawn import Asked, answer_of
 from pipesched.errors import BadInput
 from pipesched.files.problem_file import problem_from, read_problem
@@ -239,7 +239,7 @@ def compare(asked: Asked) -> Seen:
 
 
 def sweep(asked: Asked) -> Seen:
-    """`sweep --set --same-model --objective`: every cell against the optimum of its own document."""
+    """`sweep --set --same-model`: every cell against the optimum of its own document."""
     _time_of(asked)
     random, store = asked.random, str(asked.folder / "cells.sqlite")
     axes = {
@@ -262,11 +262,7 @@ def sweep(asked: Asked) -> Seen:
         "sweep: other values when read"
     )
     own = read_sweep(asked.path, words[1 : 2 * len(chosen) : 2], same)
-    seen = list[str]()
-    for cell, row in zip(own.cells, answer["cells"], strict=True):
-        if not cell.refused and row["status"] in ("optimal", "feasible", "infeasible", "unknown"):
-            seen += holds(f"sweep {' '.join(words)} at {row['at']}", row, exact(cell.document))
-    return seen
+    return cells_hold(words, own.cells, answer["cells"], lambda cell: exact(cell.document))
 
 
 OPTIONS: Mapping[str, Callable[[Asked], Seen]] = {

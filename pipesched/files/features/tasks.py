@@ -14,13 +14,12 @@ from pipesched.files.fields.field import as_list
 from pipesched.files.fields.link_times import stream_of
 from pipesched.files.fields.section import Section, WrongPaths
 from pipesched.files.fields.together import SEVERAL_LAYERS, Part, Refused, at, given, of_value
+from pipesched.files.limits import MOST_TASKS
 from pipesched.files.schema_errors import shown
 from pipesched.problem.features.device_resources import SENDING
 from pipesched.problem.passes import F
 from pipesched.problem.stage import COMPUTE
 
-# Tasks of one iteration: a schedule of so many takes some gigabytes to time and judge.
-MOST_TASKS = 2_000_000
 # The times that tasks stand in for, and those that go with plain passes alone.
 PLAIN_TIMES = ("forward", "backward", "weight", "fused", "overlapped")
 
