@@ -19,6 +19,7 @@ from plots.drawing.frame import points
 
 LARGEST, SMALLEST = 9.0, 5.0  # points; below the smallest a number is left out
 FILL = 0.82  # how much of its box a number may take, each way
+INSTANT = 2.0  # points: width of the line of what takes no time
 
 
 def draw_boxes(
@@ -27,7 +28,7 @@ def draw_boxes(
     """Draw labelled boxes as one collection, which is fast for tens of thousands.
 
     `corners` are left, top, right, bottom of each box, `colours` their fills, `labels` (number, name); a box without a
-    number is a strip and has no outline.
+    number is a strip and has no outline. A box of no width is a line in its colour.
     """
     boxes = np.array(corners, dtype=np.float64).reshape(-1, 4)
     wide = [n for n, (number, _) in enumerate(labels) if number]
@@ -36,12 +37,14 @@ def draw_boxes(
     typical = float(np.median(widths)) / (right - left) * points(axes)[0] if len(widths) else 0.0
     # Narrow boxes get finer lines, or the lines would be all that is seen.
     line = min(LINE, 0.06 * typical)
+    instant = boxes[:, 0] == boxes[:, 2]
+    lines = [INSTANT if none else line if number else 0.0 for none, (number, _) in zip(instant, labels, strict=True)]
     axes.add_collection(
         PolyCollection(
             outlines(boxes),
             facecolors=colours,
-            edgecolors=EDGE,
-            linewidths=[line if number else 0.0 for number, _ in labels],
+            edgecolors=[colour if none else EDGE for none, colour in zip(instant, colours, strict=True)],
+            linewidths=lines,
         ),
         autolim=False,
     )

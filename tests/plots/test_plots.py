@@ -26,7 +26,7 @@ from pipesched.schedule.schedule import Schedule, overlapped, schedule_of
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from plots.catalogue import PLOTS
-from plots.drawing.box_numbers import BoxNumbers
+from plots.drawing.box_numbers import INSTANT, BoxNumbers, draw_boxes
 from plots.drawing.memory_heat import HEAT_MAP, PARAMS, draw_heat_map
 from plots.drawing.memory_marks import OVER
 from plots.drawing.stream_boxes import phases
@@ -227,6 +227,15 @@ def test_boxes_show_the_names_of_tasks_where_they_hold_them() -> None:
 
 def cap_lines(figure: Figure) -> list[float]:
     return [line.get_ydata()[0] for line in figure.axes[0].lines if line.get_linestyle() == "--"]
+
+
+def test_what_takes_no_time_is_a_line_in_its_colour() -> None:
+    axes = Figure().subplots()
+    axes.set_xlim(0, 4)
+    draw_boxes(axes, [(0, 0, 1, 1), (2, 0, 2, 1)], [(1, 0, 0), (0, 0, 1)], [("0", ""), ("1", "")])
+    (drawn,) = axes.collections
+    assert to_hex(drawn.get_edgecolor()[1]) == "#0000ff" != to_hex(drawn.get_edgecolor()[0])
+    assert drawn.get_linewidth()[1] == INSTANT > drawn.get_linewidth()[0]
 
 
 def test_each_strip_shows_its_own_capacity_on_one_scale() -> None:

@@ -56,8 +56,9 @@ def shade_names(problem: Problem) -> list[str]:
         return [f"Chunk {number // pieces}, piece {number % pieces}" for number in range(most)]
     if _is_bidirectional(where):
         return ["Down the devices", "Up the devices"]
-    unit = "Chunk" if len(where.chains) == 1 else "Chain of the device"
-    return [f"{unit} {number}" for number in range(most)]
+    if len(where.chains) == 1:
+        return [f"Chunk {number}" for number in range(most)]
+    return [f"Chain {number} of a device" for number in range(most)]
 
 
 def shade_numbers(problem: Problem) -> list[int]:
