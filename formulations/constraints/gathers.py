@@ -13,7 +13,10 @@ from pipesched.schedule.timeline import Timeline
 
 
 def check(timeline: Timeline) -> bool:
-    """True if every pass lies between its stage's gather and release, and the number of gathers is within the limit."""
+    """True if every pass lies between its stage's gather and release, and no more gathers run than the problem allows.
+
+    The limit is on all gathers of an iteration together (`parameters.most`, None: unlimited).
+    """
     problem, found = timeline.problem, gathered(timeline.problem, timeline.schedule)
     times = sum(p.kind is UNSHARD for p in timeline.schedule.passes())
     return (problem.parameters.most is None or times <= problem.parameters.most) and all(
@@ -27,7 +30,8 @@ def check(timeline: Timeline) -> bool:
 def post(model: Model) -> None:
     """Post that each pass ends before a release of its parameters, or starts after the gather that follows the release.
 
-    Gatherings that may be left out are used in order, and no more often than their number is limited to.
+    Gathers beyond the required ones, which may be left out, are used in order of their numbers, and at most
+    `Jobs.most_further_gathers` of them in all.
     """
     operation_of, cp = model.operations.of, model.cp
     for gap in model.jobs.gaps:

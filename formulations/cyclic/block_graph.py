@@ -25,9 +25,9 @@ BlockId: TypeAlias = int
 
 @dataclass(frozen=True)
 class Block:
-    """A block of work of one micro-batch that takes `ticks`, on all devices of `memory` at once.
+    """A block of work of one micro-batch that takes `ticks`, on all devices that are keys of `memory` at once.
 
-    `memory[d]` is its memory change on device d.
+    `memory[d]` has the memory that device d takes at the block's start, and the change at its end (negative: freed).
     """
 
     name: str
@@ -73,7 +73,8 @@ class BlockGraph:
 
     Where there are several chains, one copy of the graph has a micro-batch of each: `microbatches` is their number.
     `capacity[d]` is the memory of device d, None if unlimited. `fusions` are the B and W blocks that may run as one
-    full backward. Two blocks that overlap take the memory of both when they start, and free that of both when they end.
+    full backward, `overlaps` the pairs that may run together. Such a pair takes the memory of both blocks when it
+    starts, and frees that of both when it ends.
 
     For the graph of a problem, `of_task` has the block of each task of F, of the backward that sends the gradient, and
     of W; the tasks of a full backward are of kind B there. Where passes are several tasks, each stream is a device of

@@ -24,8 +24,8 @@ class Arc(NamedTuple):
 def least_length(nodes: int, arcs: Sequence[Arc], at_least: Ticks) -> tuple[Fraction, list[Fraction]]:
     """Return the least period, at least `at_least`, and the earliest start of each node in it.
 
-    Both are in ticks, starts from 0. Newton's method on increasing values. Raises `ValueError` if the arcs of a cycle
-    cannot be satisfied by any period.
+    Both are in ticks, and the starts, by node number below `nodes`, are at least 0. Newton's method on increasing
+    values. Raises `ValueError` if the arcs of a cycle cannot be satisfied by any period.
     """
     length = Fraction(at_least)
     while True:

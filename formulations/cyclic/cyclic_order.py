@@ -18,10 +18,11 @@ Linear = cp_model.LinearExpr | cp_model.IntVar | int
 class Period(Protocol):
     """The variables of a periodic model to which the constraints on a device's order refer.
 
-    Times are in steps of the model. `copies` micro-batches of `graph` repeat every `length` steps. `place` and
-    `repetitions` have an entry for each (block copy, device), `before` a literal for each (earlier, later, device),
-    `anchor` the first block of each device. `together` has a literal for every (forward, backward) that may overlap,
-    `fused` one for each full backward. `cp` is the CP-SAT model.
+    Times are in steps of the model. `copies` micro-batches of `graph` repeat every `length` steps. For each (block
+    copy, device), `place` is the block's start after the beginning of the device's period, `repetitions` its repetition
+    count. `before` has a literal for each (earlier, later, device), `anchor` the first block of each device, None
+    without blocks. `together` has a literal for every (forward, backward) that may overlap, `fused` one for each
+    backward that may be full. `cp` is the CP-SAT model.
     """
 
     graph: BlockGraph
@@ -40,7 +41,10 @@ class Period(Protocol):
 
 
 def post_order(model: Period, device: int) -> None:
-    """Create a literal for the order of every two blocks of a device, and post that blocks do not overlap."""
+    """Add to `model.before` the order of every two blocks of a device, and post that blocks do not overlap.
+
+    Overlapped pairs (`model.together`) are excepted. Fused backwards and their W are posted to be adjacent.
+    """
     blocks = [Copy(b, i) for b in model.graph.on_device[device] for i in range(model.copies)]
     _no_overlap(model, device, blocks)
     for at, x in enumerate(blocks):

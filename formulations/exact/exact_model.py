@@ -149,6 +149,6 @@ class ExactModel:
     def decode(self, value_of: Callable[[Literal], int], name: str = "pipesched") -> Schedule | None:
         """Return the schedule of a solution, with passes that start together as a block.
 
-        None if its memory is not safe. `value_of` returns a variable's value in the solution.
+        None if its starts exceed the capacity of a memory. `value_of` returns a variable's value in the solution.
         """
         return schedule_of_starts(self.jobs, self.starts(value_of), name)

@@ -21,7 +21,8 @@ IdleTimes = Mapping[Resource, Mapping[Operation, cp_model.IntVar]]
 def post_redundant(model: Model) -> IdleTimes:
     """Post inequalities of idle time and transitivity of orders on each resource that has order literals.
 
-    Returns the idle-time variables.
+    Returns by resource and operation the variable of the idle time (steps) of that resource before the operation; empty
+    for a model without order literals.
     """
     idle = dict[Resource, Mapping[Operation, cp_model.IntVar]]()
     for where, order in (model.order or {}).items():

@@ -24,9 +24,10 @@ from pipesched.problem.passes import BW, B, F, PassKind, W
 
 
 class DeviceWork(NamedTuple):
-    """The least total work of a device in its chosen modes, and its idle time before some passes.
+    """The least work of a device in its chosen modes (`total`), and variables of its idle time before some passes.
 
-    Both in steps; the idle times are variables.
+    Both in steps. `idle` has, in no order that counts, those of the first and the last pass of each kind but W on each
+    stage.
     """
 
     total: Linear

@@ -22,8 +22,9 @@ _Ends = tuple[tuple[JobId, ...], tuple[JobId, ...]]
 class Gathers:
     """Gathers and releases of sharded parameters in a set of passes, as constraints on job numbers.
 
-    `gaps` has, for each stage, the time from each release to the next gather; `precedences` are the arcs that apply
-    whatever modes are chosen: gather, users and release in this order.
+    `gaps` has, stage by stage, the interval from each release to the next gather; `precedences` are the arcs that apply
+    whatever modes are chosen: the first gather before all passes that use the parameters, these before the last
+    release, and gathers and releases in turn.
     """
 
     def __init__(self, problem: Problem, passes: Collection[Pass], number: Mapping[Task, JobId]) -> None:

@@ -98,7 +98,11 @@ class Jobs:
 
     `room` is the capacity of each memory pool (None: unlimited), devices first. At most `most_further_gathers` of the
     choices that gather take place (None: no limit). Where micro-batches are `renumbered`, identical ones may be
-    numbered in the order in which they begin.
+    numbered in the order in which they begin. `restricted`: some schedules are excluded, so bounds are not valid for
+    all.
+
+    In an iteration in progress `release` has the earliest step of each job (empty: 0 for all) and, if the objective
+    needs it, `opened` the step at which each device began, None for one that has not.
 
     `zeros` jobs, or blocks by their forward, take no time; each of them has one step, so that every job has its own
     place in an order. All these steps together are less than the least part of a tick by which values differ (1 /

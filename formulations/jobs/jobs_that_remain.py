@@ -15,8 +15,9 @@ from pipesched.problem.state import State
 def jobs_that_remain(problem: Problem, state: State) -> Jobs:
     """Return the jobs that have not ended at `state`, for scheduling the remainder of an iteration again.
 
-    A running task becomes a job of its remaining time, and is the first on its stream. If some devices have not begun,
-    the span of these jobs may be a fraction of a tick.
+    Steps still count from the iteration's time 0: no job is released before now. A running task becomes a job of its
+    remaining time, and is the first on its stream. If some devices have not begun, the span of these jobs may be a
+    fraction of a tick.
     """
     gathered = gathered_at_least(problem, state)
     since = [state.opening(problem, device) for device in range(problem.devices)]

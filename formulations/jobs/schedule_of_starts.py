@@ -17,8 +17,9 @@ from pipesched.schedule.timeline import Timeline
 def schedule_of_starts(jobs: Jobs, starts: Mapping[JobId, TimeSteps], name: str = "") -> Schedule | None:
     """Return the schedule with these job starts (job number to step); None if it exceeds a memory.
 
-    Where each pass is one task on one stream, a forward and a backward that start together are a block. Waits for
-    passes that have ended change no start, so memory within its capacity at every start can always be made safe.
+    Where each pass is one task on one stream, a forward and a backward that start together are a block; memory is not
+    looked at if there is one. Waits for passes that have ended change no start, so memory within its capacity at every
+    start can always be made safe.
     """
     running = {job.task: start for job, start in ((jobs.jobs[n], start) for n, start in starts.items())}
     orders: list[list[tuple[int, Pass]]] = [[] for _ in range(jobs.problem.devices)]

@@ -22,7 +22,8 @@ Blocks = Iterable[tuple[tuple[StageId, StageId], int]]
 def add_path(model: PartitionModel, value: cp_model.IntVar, passes: Counts, lags: Ticks, blocks: Blocks = ()) -> None:
     """Add a Benders cut: the objective is at least the length of one path through passes, blocks and transfers.
 
-    `passes` and `blocks` say how often each lies on the path; `lags` is the sum of its transfers in ticks.
+    `passes` are pairs of (kind, stage) and the number of such passes on the path, `blocks` pairs of (stage of the
+    forward, of the backward) and their number; `lags` is the sum of the path's transfers in ticks.
     """
 
     # Sums, never `+=`: that changes the expression on its left, which may be a stage's own.
@@ -48,7 +49,10 @@ def add_memory(model: PartitionModel, schedule: Schedule) -> None:
 
 
 def activation_levels(model: PartitionModel, schedule: Schedule, device: int) -> list[Linear]:
-    """Return expressions of a device's activation memory, one for each moment at which it may be the largest."""
+    """Return expressions of a device's activation memory, one for each moment at which it may be the largest.
+
+    They are in steps of the partition model.
+    """
     return [
         sum(number * _amount(model, state) for state, number in counts.items()) for counts in fullest(schedule, device)
     ]

@@ -31,7 +31,10 @@ class _Times(NamedTuple):
 
 
 class MemoryRows:
-    """Rows that make `value`, the objective in ticks, at least the bounds that limited memory implies for one chain."""
+    """Rows that make `value`, the objective in ticks, at least the bounds that limited memory implies for one chain.
+
+    `capacity` is the memory by device, in steps of the partition model.
+    """
 
     def __init__(self, chain: ChainPaths, value: cp_model.IntVar, capacity: Sequence[int]) -> None:
         layers, model = chain.plan.model.sequence, chain.model

@@ -50,8 +50,9 @@ def groups_of(problem: Problem, size: int) -> list[range]:
 def walks(problem: Problem, groups: Sequence[range], hop: int, extra: int = 0) -> list[Walk]:
     """Return the passes of every device in interleaved order: each group forwards through chunk 0, 1, ..., and back.
 
-    The last device warms up with the first group's forwards of all chunks but one, and `extra` more; each device before
-    it with `hop` more than the one after it. Raises `DoesNotApply` unless stage s is on device s mod p.
+    `groups` are ranges of micro-batches; all forwards of a device are in one list, its full backwards in another. The
+    last device warms up with the first group's forwards of all chunks but one, and `extra` more; each device before it
+    with `hop` more than the one after it. Raises `DoesNotApply` unless stage s is on device s mod p.
     """
     v, p = round_robin(problem), problem.devices
     turns = [(chunk, j) for group in groups for chunk in range(v) for j in group]

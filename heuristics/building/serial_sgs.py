@@ -27,8 +27,9 @@ Edge = tuple[PassId, Ticks]
 class PassGraph:
     """All passes of a problem with split backwards, by number: predecessors, durations in ticks, memory changes.
 
-    `device[n]` is the device of pass n; `before[n]` and `after[n]` are its predecessors and successors, each as (pass,
-    lag).
+    `device[n]` is the device of pass n, one of `devices`; `before[n]` and `after[n]` are its predecessors and
+    successors, each as (pass, lag). Memory: `taken[n]` at its start, and `kept[n]` from its end on, which is what it
+    took less what it gives back.
     """
 
     devices: int
@@ -125,7 +126,7 @@ class _Row:
 
 
 class Built(NamedTuple):
-    """A schedule by pass number: the start of every pass in ticks, and the order of passes on each device."""
+    """A schedule: `starts[n]` is the start of pass n in ticks, `orders[d]` has the passes of device d, by number."""
 
     starts: list[Ticks]
     orders: list[list[PassId]]

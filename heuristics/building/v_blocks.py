@@ -106,7 +106,7 @@ def _fits(problem: Problem, schedule: Schedule) -> bool:
 
 
 def block(p: int, down: TimeSlot, up: TimeSlot) -> list[list[TimeSlot]]:
-    """Return the slot of each leg on each device, `[device][leg]`, for micro-batch 0.
+    """Return the time slot of each leg on each of `p` devices, `[device][leg]`, for micro-batch 0.
 
     `down` and `up` are the slots from one device to the next on legs down and up. Between legs a micro-batch waits 1 to
     6 slots, so that no two passes meet on a device, modulo the period. Of all such waits, those with the fewest live

@@ -55,7 +55,9 @@ def least_memory(
     """Return the solution with a schedule of least memory in place of its own, and the least memory with its proof.
 
     The value of the schedule is at most (1 + `within`) times the best value found, including values that this search
-    finds. Raises `ValueError` if the solution has no schedule, or the objective is the period.
+    finds. `on_progress(scale, level, proved, next)` is called before each solve, with the memory level found, the one
+    proved necessary and the one that is tried next. Raises `ValueError` if the solution has no schedule, or the
+    objective is the period.
     """
     search = _Search(solution, within, limits, on_progress or (lambda *_: None), stop or Event())
     search.known()

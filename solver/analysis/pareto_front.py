@@ -71,7 +71,10 @@ class ParetoFront:
         return None if fastest is None else fastest.level
 
     def bound(self, level: Fraction) -> Certificate:
-        """Return the strongest certificate known for this level or a higher one, which is valid here as well."""
+        """Return the strongest certificate known for this level or a higher one, which is valid here as well.
+
+        There must be one, recorded by `prove` or computed by `analytic`.
+        """
         valid = [c for known in (self._proved, self._analytic) for at, c in known.items() if at >= level]
         return max(valid, key=lambda certificate: certificate.value_ticks)
 

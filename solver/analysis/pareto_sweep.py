@@ -86,8 +86,9 @@ def frontier(
     The next level is in the interval over which the curve falls most, so that points gather where it bends. `limits`
     are for the whole sweep, and `seconds` replaces their time limit. The capacities of the file limit nothing. They are
     one of the points and, where they differ between devices, the unit: a level is then a share of them. `within` has
-    the least and the greatest level to look at, in the units of `MemoryScale`. Raises `ValueError` for an objective
-    other than makespan and span, for fewer than two points, and for a range that no schedule fits.
+    the least and the greatest level to look at, in the units of `MemoryScale`. `on_progress(done, points, scale,
+    level)` is called before each solve, with its level. Raises `ValueError` for an objective other than makespan and
+    span, for fewer than two points, and for a range that no schedule fits.
     """
     refuse_other("frontier", problem, Problem, A_PROBLEM)
     limits = limits_from("frontier", limits, seconds)

@@ -30,7 +30,7 @@ class Parameters:
     """Parameters of one call of CP-SAT.
 
     If `deterministic` is given, the call is limited in CP-SAT's own units of work in place of `seconds`. It also ends
-    at a relative gap of `gap`, or with `first_solution` at any solution.
+    at a relative gap of `gap`, or with `first_solution` at any solution. `workers` 0 means all cores.
 
     `clauses_only` is for models with order literals: CP-SAT then learns and propagates clauses and does nothing else.
     Linear relaxation, presolve, probing, and sets of literals that push a start take longer than they save there
@@ -53,8 +53,9 @@ class Parameters:
 class Callbacks:
     """Functions that CP-SAT calls for every better solution, and for every better bound.
 
-    With a solution come its values and objective. The functions are called on any of its threads. An error in one of
-    them ends the call of CP-SAT, which then raises it.
+    `on_solution(value_of, objective)` gets a function that returns a variable's value in the solution, and the
+    objective's value; `on_bound(bound)` the lower bound on the objective. They are called on any thread of CP-SAT. An
+    error in one of them ends the call of CP-SAT, which then raises it.
     """
 
     on_solution: Callable[[ValueOf, float], None]

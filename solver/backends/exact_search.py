@@ -35,8 +35,9 @@ def improve(
 ) -> CpSatResult:
     """Search for better schedules and better bounds until optimal, stopped, or after `seconds`.
 
-    Report each to `callback`. `core_guided` selects core-guided search. `Disagreement` if CP-SAT contradicts the known
-    schedule.
+    Each is reported by `callback(timeline, bound)`: the better timeline, or None if only the bound is better, and the
+    bound proved so far, in ticks. `core_guided` selects core-guided search. `Disagreement` if CP-SAT contradicts the
+    known schedule.
     """
     search = _Search(model, callback)
     answer = search.run(replace(_parameters(model, limits, seconds), gap=limits.gap, core_guided=core_guided), stop)

@@ -43,7 +43,8 @@ class CompletionRows(NamedTuple):
 class Among(NamedTuple):
     """Restriction of a backward pass to the states that a forward pass reached, with the least of every time there.
 
-    At most `rows` rows are kept per state, and only those with which a label may end before `value` ticks.
+    `layers` has these states by steps done, with one label for each. At most `rows` rows are kept per state, and only
+    those with which a label may end before `value` ticks.
     """
 
     layers: Sequence[Labels]

@@ -21,9 +21,9 @@ class Trial(NamedTuple):
 def trials(problem: Problem, chains: Iterable[tuple[StageId, ...]]) -> list[Trial]:
     """Return the sets of modelled stages that are few enough to be tried, in ascending order of estimated work.
 
-    With overlapped passes a chain's first device and the one that it reaches last are tried first, unless they have
-    many states: where a chain returns to its devices, it turns at that one, and micro-batches waiting there add to the
-    remaining time.
+    Each is of one of `chains` (the stages of a chain in order). With overlapped passes a chain's first device and the
+    one that it reaches last are tried first, unless they have many states: where a chain returns to its devices, it
+    turns at that one, and micro-batches waiting there add to the remaining time.
     """
     found, ends = list[tuple[int, Trial]](), list[Trial]()
     for chain in chains:

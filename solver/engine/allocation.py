@@ -58,7 +58,7 @@ ALLOCATION = AllocationParams()
 class SubsolverRun:
     """A subsolver started in a search: its generator `work`, and the time `spent` on it so far.
 
-    The time is a share of the time limit.
+    The time is a share of the time limit. `kernels` is the compiled code that it needs, None if none.
     """
 
     search: Search

@@ -1,4 +1,7 @@
-"""Simulated annealing, compiled: a move is evaluated by simulating what it can change."""
+"""Simulated annealing, compiled: a move is evaluated by simulating what it can change.
+
+`modes` is None where the modes of all passes are fixed.
+"""
 
 from __future__ import annotations
 
@@ -143,7 +146,10 @@ def withdraw(shop: Shop, modes: Modes | None, rows: Rows, groups: Array, move: M
 def settle_move(
     shop: Shop, modes: Modes | None, rows: Rows, times: Times, work: Work, opening: Array, move: Move
 ) -> None:
-    """Accept a simulated move: make its times and memory levels the current ones, and clear the log of mode edits."""
+    """Accept a simulated move: make its times and memory levels the current ones, and clear the log of mode edits.
+
+    `opening` has by device the tick before which it does not start.
+    """
     settle_in(shop, modes, rows, times, opening, move)
     if modes is not None:
         begin(modes)
@@ -309,7 +315,9 @@ def anneal_with_modes(
 ) -> int:
     """Anneal the orders and modes in place: backwards may be split or fused, and blocks formed or dissolved.
 
-    `modes` is not None; all other arguments and the result are those of annealing with fixed modes. A function of its
-    own, since it takes three times as long to compile and most problems have no open modes.
+    `modes` is not None. At most `moves` moves; `best` receives the best orders and modes met, and the least value met
+    is returned: the longest time of a device from its `opening`, or -1 if the given order contains a cycle. Another
+    thread ends the run early by setting `halt[0]`. A function of its own, since it takes three times as long to compile
+    as `anneal`, and most problems have no open modes.
     """
     return _annealed(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt)

@@ -57,7 +57,7 @@ class Heat(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Working arrays: ends of units in every sample, for the current order and with a move, shape (units, samples).
+    """Working arrays: ends of units in every sample, shape (units, samples), now (`end`) and with a move (`new_end`).
 
     `path` has the units of a critical path that start when the unit before on their device ends, `gaps` those that wait
     for another device.

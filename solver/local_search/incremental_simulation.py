@@ -1,4 +1,8 @@
-"""Simulation of a part of the topological sequence of units, compiled: what a move may reorder, or all of it."""
+"""Simulation of a part of the topological sequence of units, compiled: what a move may reorder, or all of it.
+
+`modes` is None where the modes of all passes are fixed; `opening` has by device the tick before which it does not
+start.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Moves along the critical path are those of van Laarhoven, Aarts and Lenstra for the job shop (Operations Research 40,
 1992); here units (passes or blocks) may jump over several others, passes of one kind and stage keep their micro-batch
-order, and memory must suffice.
+order, and memory must suffice. `modes` is None where the modes of all passes are fixed.
 """
 
 from __future__ import annotations

@@ -56,7 +56,10 @@ class Pool:
         self.members = [Member(one, length(one)) for one in given]
 
     def member(self, number: int, best: Timeline) -> Member:
-        """Return the member for run `number`; if it is stuck, its schedule is set to the best, for strong annealing."""
+        """Return the member for run `number`, counted from 0 over all members in turn.
+
+        If its last runs brought no gain (`stuck`), its schedule is set to the timeline `best`, for strong annealing.
+        """
         one = self.members[number % POOL.size]
         if one.stuck:
             one.timeline, one.value = best, length(best)

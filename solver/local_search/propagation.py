@@ -3,7 +3,8 @@
 The topological `sequence` has units of rank `first` to `last` where the move made a difference: everything it placed is
 there, so that the others keep their ranks. Starts are propagated from there to their successors. *Tails*, the longest
 path from a unit's end to the end of a device less the opening of that device, are propagated backwards once the move is
-accepted: until then they give for every later unit a lower bound on the longest device.
+accepted: until then they give for every later unit a lower bound on the longest device. `modes` is None where the modes
+of all passes are fixed; `opening` has by device the tick before which it does not start.
 """
 
 from __future__ import annotations

@@ -105,7 +105,8 @@ def _orders(search: ChoiceSearch) -> list[Schedule | None]:
 def closest(plan: PlanProblem, choice: Choice, budget: Budget, order: Schedule | None = None) -> Closest | None:
     """Return the partition whose worst device exceeds its memory by the least amount, minimised by CP-SAT.
 
-    None if CP-SAT found no solution in its time.
+    Memory is what `order` needs, or with None one micro-batch in flight at a time. None if CP-SAT found no solution in
+    its time.
     """
     ask()
     model = LeastExcess(plan, choice, order)

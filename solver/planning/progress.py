@@ -11,8 +11,8 @@ from fractions import Fraction
 class PlanProgress:
     """State of a plan search at one moment.
 
-    `seconds` since the start; best value and lower bound in the file's unit; number of placements settled, of all
-    `choices`; and the step under way.
+    `seconds` are since its start. `value` is that of the best plan (None: none yet), in the file's unit like the
+    `lower_bound`. `settled` of the `choices` placements need no further search. `phase` is the step under way.
     """
 
     seconds: float

@@ -98,10 +98,10 @@ def raced(
 def raced_on(
     search: Search, entries: Iterable[RaceEntry[K]], limits: Limits, report: Report, stop: Event
 ) -> list[RaceEntry[K]]:
-    """Run `raced` on entries that may have first plans already.
+    """Race plan problems whose entries may have first plans already; return the entries, least training step first.
 
     If some entries have a first plan, only the best of these are searched: as many as can get the least time in each
-    round. All others stay as they are.
+    round. All others stay as they are. Entries without a plan are last.
     """
     race = _Race(search, sorted(entries, key=lambda one: one.least), limits, report, stop)
     race.run()

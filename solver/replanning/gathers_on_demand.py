@@ -18,7 +18,8 @@ Rank = tuple[float, ...]
 class _Stage:
     """A stage's remaining gathers and releases (jobs, in order), and the state of its parameters while jobs are placed.
 
-    `there` is True if they are gathered, since step `since`; `used` is the end of their last use.
+    `there` is True if they are gathered, since step `since`; `used` is the end of their last use. `left` is the number
+    of jobs that still compute with them, `open` the passes of which some tasks are placed and others are not.
     """
 
     gathers: list[JobId] = field(default_factory=list)

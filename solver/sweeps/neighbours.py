@@ -59,9 +59,9 @@ class Neighbours:
         return max((one.lower_bound for one in found if one is not None and one.lower_bound is not None), default=None)
 
     def settled(self, cell: Cell) -> Iterator[tuple[Cell, Outcome]]:
-        """Yield (cell, improved outcome) where a cell improves others of its family, or they improve it.
+        """Yield (improved cell, its new outcome): `cell` where others of its family improve it, then others.
 
-        The caller stores each one before it asks for the next.
+        Others are those that have an outcome. The caller stores each one before it asks for the next.
         """
         others = [other for other in self._family(cell) if other.key != cell.key and other.key in self.known]
         for source, target in [*((other, cell) for other in others), *((cell, other) for other in others)]:

@@ -35,9 +35,9 @@ _PARAMS = PlanStartParams()
 
 
 def plan_start(problem: PlanProblem, known: Outcome | None) -> PlanCandidate | None:
-    """Return the plan of another cell's outcome, timed in this cell.
+    """Return the plan of the outcome `known` of another cell, timed with the costs of `problem`, this cell's.
 
-    None if there is none, or it is forbidden or invalid here.
+    None if there is no outcome or no plan in it, or its placement is not allowed or its schedule not valid here.
     """
     if known is None or known.schedule is None or known.choice is None:
         return None

@@ -62,9 +62,10 @@ def run_sweep(
     report: Report | None = None,
     stop: Event | None = None,
 ) -> Table:
-    """Return the table of all cells of a sweep; cells known to the store are read from it.
+    """Return the table of all cells of a sweep; cells known to the store are read from it, others added to it.
 
-    Setting `stop` ends the sweep with the outcomes found so far.
+    `report` is called with a `Moment` when a cell begins or ends. Setting `stop` ends the sweep with the outcomes found
+    so far.
     """
     run = _Run(sweep, store, executor, options, report or (lambda _: None), stop or Event())
     run.all()

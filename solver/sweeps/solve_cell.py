@@ -105,7 +105,7 @@ class MetBound:
         return self.stop.is_set() and not self._met
 
     def see(self, value: Fraction | None) -> None:
-        """Set `stop` if the best value so far (in the file's unit; None: none yet) is near enough to the bound."""
+        """Set `stop` if `value`, the best so far in the file's unit (None: none yet), is near enough to the bound."""
         if self._floor is None or value is None or self.stop.is_set():
             return
         if gap(value, self._floor) <= self._allowed:

@@ -23,8 +23,8 @@ Mode = PassKind | None
 class Rule(NamedTuple):
     """A rule by which activations are offloaded or recomputed.
 
-    It has the modes in order of preference (OFFLOAD, recomputations). A reload is moved ahead of at most `ahead` passes
-    before its backward, not counting copies.
+    `prefer` has the modes in order of preference, each by the first pass that it adds (OFFLOAD, or that of a
+    recomputation). A reload is moved ahead of at most `ahead` passes before its backward, not counting copies.
     """
 
     prefer: tuple[PassKind, ...]

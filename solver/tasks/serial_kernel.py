@@ -19,11 +19,12 @@ Array = Any  # numpy arrays of int64, one dimension unless said
 class Shop(NamedTuple):
     """Data of the jobs for schedule generation.
 
-    By job: steps, stream, memory taken and the index of that memory; the `group` of jobs at whose end memory is
-    released (-1: none). By group: `size`, amount released (`gives`) and its memory (`given_to`); groups without jobs
-    release nothing. `room` by memory (-1: no limit). `needs` is the number of predecessors; `feeds_*` the successors of
-    each job, with lags, in compressed rows. `further` are the other streams that a job occupies from start to end (-1:
-    none), without columns where no job occupies several.
+    By job: `steps`, `stream`, the amount of memory that it `takes` and the index of that `memory`; the `group` of jobs
+    at whose end memory is released (-1: none). By group: its `size` in jobs, the amount that it `gives` back and the
+    index of that memory (`given_to`); groups without jobs release nothing. `room` is by memory (-1: no limit). `needs`
+    is the number of predecessors of a job; its successors are `feeds_to[k]`, each after a lag of `feeds_lag[k]` steps,
+    for k from `feeds_at[n]` to `feeds_at[n + 1]` (exclusive). `further` are the other streams that a job occupies from
+    start to end (-1: none), without columns where no job occupies several.
     """
 
     steps: Array
@@ -43,7 +44,10 @@ class Shop(NamedTuple):
 
 
 class Gaps(NamedTuple):
-    """Working arrays: the busy intervals of each stream (shape streams x intervals), and their number."""
+    """Working arrays: `begin` and `end` of the busy intervals of each stream (shape streams x intervals), and `count`.
+
+    `count` has by stream the number of its intervals.
+    """
 
     begin: Array
     end: Array

@@ -140,9 +140,9 @@ def choose(shop: Shop, rules: Rules, state: State, d: int, restrained: bool) -> 
 
 @part
 def plan(state: State, d: int, at: int, kind: int, s: int, mate: int) -> None:
-    """Record the next pass of device `d` in `state.now`.
+    """Record the next pass of device `d` in `state.now`: start `at`, `kind`, stage `s`, and `mate`.
 
-    It is start, kind, stage, and stage of the backward in a block or -1. Nothing is next where the stage is -1.
+    `mate` is the stage of the backward in a block with it, or -1. With `s` -1 nothing is next.
     """
     now = state.now
     now[d, START], now[d, KIND], now[d, STAGE], now[d, MATE] = at, (kind if s >= 0 else NOTHING), s, mate
@@ -202,9 +202,10 @@ def weight_ahead(shop: Shop, rules: Rules, state: State, d: int) -> int:
 def choose_by_rank(shop: Shop, rules: Rules, state: State, d: int, restrained: bool) -> None:
     """Choose the next pass of device `d` by rank, and record it in `state.now`.
 
-    It is the one of lowest rank among all that can start soon enough: at most `YIELDS` ticks of their stage after the
-    earliest that any can start. A weight pass is chosen instead in three cases: nothing else can start, the pass chosen
-    starts later than the weight pass waits, or a forward of lower rank than that pass lacks nothing but memory.
+    With `restrained`, in-flight limits are observed. The pass is the one of lowest rank among all that can start soon
+    enough: at most `YIELDS` ticks of their stage after the earliest that any can start. A weight pass is chosen instead
+    in three cases: nothing else can start, the pass chosen starts later than the weight pass waits, or a forward of
+    lower rank than that pass lacks nothing but memory.
     """
     free, soonest = state.now[d, FREE], np.int64(NEVER)
     kind, s, at, rank, rank_without_room = NOTHING, -1, np.int64(NEVER), np.int64(NEVER), np.int64(NEVER)

@@ -30,7 +30,7 @@ from solver.construction.lists.layout import (
 
 @part
 def has_room(shop: Shop, state: State, d: int, s: int, j: int) -> bool:
-    """True if memory of device `d` admits a forward of micro-batch `j` after which all in flight there can end."""
+    """True if memory of device `d` admits the forward of micro-batch `j` on stage `s` and all in flight can end."""
     now, batches, takes = state.now, state.batches, shop.stages[s, STARTS]
     left = shop.devices[d, ROOM] - now[d, IN_USE] - takes
     begun = batches[d, j, COUNT]
@@ -51,7 +51,10 @@ def has_room(shop: Shop, state: State, d: int, s: int, j: int) -> bool:
 
 @part
 def hold(shop: Shop, state: State, d: int, s: int, j: int, kind: int) -> None:
-    """Apply the memory change of a scheduled pass to the state of device `d` and of micro-batch `j` on it."""
+    """Add the memory that a pass of stage `s` takes, less what it frees, to device `d` and to micro-batch `j` on it.
+
+    `kind` is FORWARD, BACKWARD, WEIGHT or WHOLE. `state.now` and `state.batches` change.
+    """
     now, batches = state.now, state.batches
     change, before = shop.stages[s, TOTALS + kind], batches[d, j, COUNT]
     now[d, IN_USE] += change

@@ -165,9 +165,9 @@ def next_starts(
     """Find starts of a further micro-batch from tick `first` on, as many as `found` has rows.
 
     They are `step` ticks apart or more. A row of `found` is (start, value of all passes in ticks); `after[i]` has the
-    state of each device for row i of `found`. Returns the number of rows filled, after at most `tries` starts. The
-    other arguments are the passes of a micro-batch by device (`rows`, `at`, `room`, `since`), the `state` of each
-    device and the `n` starts in flight.
+    state of each device for row i of `found`. Returns the number of rows filled, after at most `tries` starts. `rows`,
+    `at`, `room` and `since` are those of the `Block`, `state` that of each device, and `starts[:n]` the starts of the
+    micro-batches in flight. `times` and `which` are working space for the passes of a device.
     """
     number, start = 0, first
     for _ in range(tries):

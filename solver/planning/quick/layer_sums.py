@@ -29,8 +29,8 @@ class LayerSums:
     """Prefix sums over the first n layers, for n from 0 on.
 
     `forward` and `backward` (one full pass) are in ticks; `memory` (of parameters) and `activation` in steps of memory.
-    `number[n]` counts the transformer layers among the first n; `full` has the recomputation sums
-    over transformer layers alone, each recomputed from its input.
+    `number[n]` counts the transformer layers among the first n; `full` has the recomputation sums over transformer
+    layers alone, each recomputed from its input, None if some layer type has no such mode.
     """
 
     def __init__(self, plan: PlanProblem) -> None:

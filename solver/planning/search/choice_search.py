@@ -278,9 +278,9 @@ class ChoiceSearch:
     def proved(self, bounds: Sequence[Ticks], evidence: Sequence[OrderPaths]) -> None:
         """Record lower bounds (ticks) over all partitions: one for each allowed order that fits some partition.
 
-        The least of them becomes the bound of the placement, or the value of its best plan if that is less; a bound for
-        any order that is higher stays. `bounds` is empty where no partition fits: then, without a plan, the placement
-        is recorded as having none.
+        `evidence` has, for each allowed order, the paths that prove its bound. The least of them becomes the bound of
+        the placement, or the value of its best plan if that is less; a bound for any order that is higher stays.
+        `bounds` is empty where no partition fits: then, without a plan, the placement is recorded as having none.
         """
         own = [] if self.best is None else [self.best.value / self.plan.tick]
         if not bounds and not own:
@@ -295,7 +295,7 @@ class ChoiceSearch:
         self.settled = bool(own) and self.bound == own[0]
 
     def distrust(self) -> None:
-        """Discard the bound and the evidence, after a plan was found below the bound.
+        """Replace the bound by 0 and discard its evidence, after a plan was found below the bound.
 
         The placement is searched no further.
         """
@@ -303,9 +303,9 @@ class ChoiceSearch:
         self._orders, self._relaxed = [], False
 
     def offer(self, candidate: PlanCandidate) -> bool:
-        """Keep the candidate if it is better than the best plan.
+        """Keep the candidate if it is valid and better than the best plan of this placement, and pass it on.
 
-        True if it is valid and its recomputation is allowed.
+        The search of all placements then gets it. True if it is valid and its recomputation is allowed, better or not.
         """
         if why_not_expressible(self.plan.model, candidate.partition, self.plan.recompute_rule):
             return False

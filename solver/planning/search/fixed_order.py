@@ -71,7 +71,7 @@ class FixedOrder:
     def run(self, budget: Budget, most: float, offer: Callable[[PlanCandidate], bool], first: Partition) -> None:
         """Search until the best partition is proved or `most` seconds or work units are spent; `first` is tried first.
 
-        `offer` takes each plan found and returns True if it is valid.
+        `offer` is called with each plan found, and returns True if the plan is valid.
         """
         if first not in self._tried:
             self._try(first, offer)

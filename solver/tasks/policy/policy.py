@@ -27,9 +27,15 @@ class Policy(NamedTuple):
 
     Ranks are times: the task of least rank goes first; urgent tasks go before all others. Units: a *period* is the time
     that the busiest stream needs for one micro-batch; a *transit* is the least time of one micro-batch from its first
-    task to its last, in periods, as a number of micro-batches; a *duration* is the mean duration of a task. On stages
-    where a chain returns to a device that it has visited before, the `_again` numbers replace the others, except
-    `slack_again`, which is added. Only there `forward_later`, `closing`, `hurry` and `backward_later` count.
+    task to its last, in periods, as a number of micro-batches; a *duration* is the mean duration of a task.
+
+    From `stretch` to `deep` they set the limit of micro-batches in flight on a stage, `stock` and `deep_stock` that of
+    pending weight tasks. From `forward` to `backward` they set ranks: the least start plus so many periods for each
+    micro-batch. `early` to `late_forward` are the first or last micro-batches whose tasks are urgent, in transits;
+    `patience` to `last_express` how long a stream waits for an urgent task, in durations. With `order` above 1/2
+    backwards go before forwards. On stages where a chain returns to a device that it has visited before, the `_again`
+    numbers replace the others, except `slack_again`, which is added. Only there `forward_later`, `closing`, `hurry` and
+    `backward_later` count. `reserve` and `later` are for activations that are reloaded or recomputed.
     """
 
     # The limit of micro-batches in flight on a stage.

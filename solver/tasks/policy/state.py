@@ -21,9 +21,9 @@ class Flow(NamedTuple):
     """Data of a problem for dispatching in addition to `Shop`.
 
     By job: its `stage`; `opens`, True if it begins its stage's forward; `after_forward`, the index of the group of
-    passes after the forward of its stage and micro-batch that it belongs to (-1: none), which are `parts` jobs each. By
-    stage and by stream: the device. A `late` stream, the busiest of its device, decides after the others, since it may
-    have to wait for their jobs.
+    passes after the forward of its stage and micro-batch that it belongs to (-1: none). `parts` is by group the number
+    of its jobs, `device` by stage, `stream_device` by stream. A `late` stream (a Boolean by stream), the busiest of its
+    device, decides after the others, since it may have to wait for their jobs.
     """
 
     stage: Array
@@ -56,12 +56,14 @@ class Decided(NamedTuple):
 class Progress(NamedTuple):
     """Progress of dispatching.
 
-    By job the number of predecessors `missing`, and its earliest start by those that have begun; by group and by the
-    passes after a forward the number that remains; by stage the micro-batches in flight; by memory the level. `events`
-    is a heap of ends of jobs (n) and of their becoming ready (number of jobs + n) by `times`. By stream and class the
-    heap of startable jobs, and its size; by stream the urgent jobs known before they are ready, if it is busy, and if
-    it has to decide. By device the jobs blocked by memory or by the limit in flight. `clock` has the numbers of events,
-    of streams that have to decide and of ended jobs, and the latest end.
+    By job: the number of predecessors `missing`, and `begin`, its earliest start by those that have begun. `left` is by
+    group of jobs, and `parts` by the passes after a forward, the number of jobs that remain; `in_flight` is by stage,
+    `level` by memory. `events` is a heap of ends of jobs (n) and of their becoming ready (number of jobs + n) by
+    `times`. By stream and class of jobs: `ready`, the heap of startable jobs, of size `open_jobs`. By stream: `coming`,
+    the `n_coming` urgent jobs known before they are ready, if it is `busy`, and if it has to decide (`touched`, listed
+    in `looked_at`). By device: `blocked`, the `n_blocked` jobs that memory or the limit in flight blocks. `aside` is
+    working space. `clock` has the numbers of events, of streams that have to decide and of ended jobs, and the latest
+    end.
     """
 
     missing: Array

@@ -21,7 +21,10 @@ _MOVES = 4
 
 
 class Effort(NamedTuple):
-    """Limits of a run: moves in all, moves without gain, tenure of a tabu (in moves), distance of a move (in jobs)."""
+    """Limits of a run: `moves` in all, and `patience`, the moves without gain after which it ends.
+
+    A move is tabu for `least_tenure` to `most_tenure` moves. A job moves past at most `far` others at once.
+    """
 
     moves: int
     patience: int

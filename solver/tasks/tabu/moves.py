@@ -34,7 +34,7 @@ def move(orders: Orders, first: int, last: int, side: int, row: Array, mark: Arr
 
 @inner
 def move_past(orders: Orders, side: int, moving: int, other: int, row: Array, mark: Array, now: int) -> None:
-    """Move a job past `other` on the given side of its stream's order; `may_move` must be true of the move.
+    """Move job `moving` past `other` on this side (`BEFORE` or `AFTER`) of its stream; `may_move` must be true of that.
 
     In the topological sequence the jobs between them that depend on it (side `BEFORE`: that it depends on) move with
     it. `row` is working space for these, and they get `mark[n] = now`. Longest paths are not updated.

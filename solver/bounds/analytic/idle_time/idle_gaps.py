@@ -129,7 +129,7 @@ def _pending(view: PipelineView, stage: int) -> list[tuple[Ticks, MemorySteps]]:
 
 
 def forced_apart(view: PipelineView, device: int, chains: list[list[StageId]]) -> bool:
-    """True if memory cannot have all activations of a device at once.
+    """True if memory cannot have all activations of a device at once; `chains` has its stages, a list for each chain.
 
     Then some backward starts before the last forward, and the gap before the first backward and that after the last
     forward do not overlap, and their idle times add up.

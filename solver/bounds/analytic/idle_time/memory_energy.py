@@ -33,8 +33,8 @@ def unused_at_first(
 ) -> Fraction:
     """Return the least memory times ticks that a device cannot use at first, while forwards fill its memory one by one.
 
-    `capacity` is the device's memory in steps, `taken` the memory times ticks that its passes use in all. 0 is returned
-    if they could have used so much before the memory is full.
+    `stages` are the device's stages, `capacity` is its memory in steps, `taken` the memory times ticks that its passes
+    use in all. 0 is returned if they could have used so much before the memory is full.
     """
     each = _least_ticks_each(paths, stages)
     # After t ticks of forwards at most t / each units of memory and one activation more are in use.
@@ -46,8 +46,8 @@ def unused_at_first(
 def area_left_at_last_forward(paths: Paths, stages: list[StageId], capacity: MemorySteps) -> Fraction:
     """Return the most memory times ticks that activations in memory at a device's last forward's end can still need.
 
-    Only where no B takes more memory than it frees (`freed`). All forwards are over then, so each micro-batch is in one
-    of three states; `area` is the least memory times ticks that it takes in all.
+    `stages` are the device's stages. Only where no B takes more memory than it frees (`freed`). All forwards are over
+    then, so each micro-batch is in one of three states; `area` is the least memory times ticks that it takes in all.
 
     1. None of its memory is in use any more: all of `area` was taken.
     2. Only W is still to end, and `activation - freed` is in use. What remains is `area` less what was taken until B
