@@ -23,8 +23,9 @@ Rule = Callable[[Problem, Schedule], Schedule]
 def pipeoffload(problem: Problem, name: str, rule: Rule) -> Schedule:
     """Return 1F1B, or its generalised interleaved form, with activations offloaded by `rule`.
 
-    An activation whose copies do not fit between its forward and backward is kept, if its stage may keep it. Raises
-    `DoesNotApply` for other placements, and unless every activation may be offloaded.
+    `rule(problem, schedule)` returns the schedule with the copies inserted, such as `half_offload`. An activation whose
+    copies do not fit between its forward and backward is kept, if its stage may keep it. Raises `DoesNotApply` for
+    other placements, and unless every activation may be offloaded.
     """
     several = problem.placement.stages > problem.devices
     order = generalised_interleaved(problem) if several else one_f_one_b(problem)

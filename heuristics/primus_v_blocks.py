@@ -30,7 +30,8 @@ _TAKEN = {F: 1, B: 0, W: -1}  # activations of a chunk
 def primus_v(problem: Problem, name: str, offsets: Offsets) -> Schedule:
     """Return the order of every device, for a block of these offsets; equal to Primus' own from two devices on.
 
-    Raises `DoesNotApply` unless backwards split and device d has stages d and 2p-1-d.
+    `offsets` are the slots from one device to the next on the legs down, and on the legs up. Raises `DoesNotApply`
+    unless backwards split and device d has stages d and 2p-1-d.
     """
     split_backward(problem)
     return schedule_of(_orders(v_of_stages(problem), problem.microbatches, offsets), name)

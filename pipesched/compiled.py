@@ -69,7 +69,7 @@ def _compiled(function: Callable[_Given, _Result], **options: Any) -> Callable[_
 
 
 def fingerprint(functions: Iterable[Any]) -> str:
-    """Return a hash of all that the machine code depends on: sources, constants, the machine, compiler versions."""
+    """Return a hash of all that machine code of `functions` depends on: sources, constants, machine, versions."""
     found = sha256(repr((sys.version, numba.__version__, llvmlite.binding.get_host_cpu_name())).encode())
     seen: set[int] = set()
     for function in functions:

@@ -27,12 +27,13 @@ def load(
 ) -> _PipelineScheduleRuntime | StagesRuntime:
     """Return the runtime of this rank, which executes a schedule file's order.
 
-    It is ready for `step(x, target=y, losses=[])`. `stages` are this rank's: the module of each by its number, or
-    `PipelineStage` objects. With `comms` sends and receives are placed as in our plan, without it as PyTorch does.
-    `scale_grads` divides gradients by the number of micro-batches. A bidirectional placement needs the modules; each
-    rank with an end of a chain gives `step` the whole batch and all targets, and the two copies of a stage end with the
-    sum of their gradients. Offload and recomputation run in an executor of ours with the streams and waits of the
-    schedule. The process group must exist. `BadInput` for what does not fit the schedule.
+    It is ready for `step(x, target=y, losses=[])`, like PyTorch's own schedules. `stages` are this rank's: the module
+    of each by its number, or `PipelineStage` objects. `loss_fn(output, target)` returns the loss of a micro-batch. With
+    `comms` sends and receives are placed as in our plan, without it as PyTorch does. `scale_grads` divides gradients by
+    the number of micro-batches. A bidirectional placement needs the modules; each rank with an end of a chain gives
+    `step` the whole batch and all targets, and the two copies of a stage end with the sum of their gradients. Offload
+    and recomputation run in an executor of ours with the streams and waits of the schedule. The process group must
+    exist. `BadInput` for what does not fit the schedule.
     """
     from runtime.pytorch.runtime import load as load_runtime
 

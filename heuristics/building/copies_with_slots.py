@@ -25,8 +25,8 @@ NEAR = 3
 def with_copies(problem: Problem, orders: Sequence[Sequence[Slot]]) -> list[list[Slot]]:
     """Return each device's slots with copies inserted: an activation is copied out after a slot, and back before one.
 
-    An activation that is needed within three slots is kept, unless its stage may keep none. Raises `DoesNotApply`
-    unless every stage may offload.
+    `orders` has the slots of each device, without copies; a copy is a slot of its own. An activation that is needed
+    within three slots is kept, unless its stage may keep none. Raises `DoesNotApply` unless every stage may offload.
     """
     all_may_offload(problem)
     return [_with_copies(problem, order) for order in orders]

@@ -46,8 +46,9 @@ def on_leg(devices: int, leg: Leg, device: int, microbatch: int) -> Pass:
 def v_block(problem: Problem, name: str, offsets: Offsets) -> Schedule:
     """Return the order of a block with these offsets, repeated for every micro-batch, weight passes in the gaps.
 
-    Warm-up and cool-down are compacted within the memory peak of the repeated block. Raises `DoesNotApply` unless
-    backwards split and device d has stages d and 2p-1-d.
+    `offsets` are the slots from one device to the next on the legs down, and on the legs up. Warm-up and cool-down are
+    compacted within the memory peak of the repeated block. Raises `DoesNotApply` unless backwards split and device d
+    has stages d and 2p-1-d.
     """
     split_backward(problem)
     return schedule_of(_orders(v_of_stages(problem), problem.microbatches, offsets), name)

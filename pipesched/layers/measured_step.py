@@ -9,10 +9,10 @@ from dataclasses import dataclass
 class MeasuredStep:
     """A measured training step of `seconds` (a median); `place` says where in a file it was read, for messages.
 
-    `microbatches` are those of each data-parallel replica; `sizes` are the tensor, context, expert and data sizes as
-    pairs (name, size); `pipeline` is the number of pipeline devices, each with `chunks` stages. `sequence` is None
-    where the configuration gives it; `schedule` None for 1F1B or interleaved 1F1B. `partition` has the layers of each
-    stage, None where they are cut evenly.
+    `microbatches` are those of each data-parallel replica, each of `microbatch_size` sequences; `sizes` are the tensor,
+    context, expert and data sizes as pairs (name, size); `pipeline` is the number of pipeline devices, each with
+    `chunks` stages. `sequence` is None where the configuration gives it; `schedule` None for 1F1B or interleaved 1F1B.
+    `partition` has the layers of each stage, None where they are cut evenly.
 
     `recompute` is what a recomputed layer computes again: none, full, or modules joined by +. On each stage one layer
     in `recompute_every` is recomputed, and if `recompute_layers` is not None no more than so many, the first ones

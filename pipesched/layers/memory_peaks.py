@@ -31,7 +31,10 @@ class Unknown(NamedTuple):
 
 @dataclass(frozen=True)
 class PeakStage:
-    """A stage at its device's peak: layer counts by name, those of recomputed layers, and micro-batches in flight."""
+    """A stage at its device's peak: numbers of its `layers` by name, of the `recomputed` ones, and of micro-batches.
+
+    `in_flight` are the micro-batches whose activations are then in memory.
+    """
 
     layers: Mapping[str, int]
     recomputed: Mapping[str, int]

@@ -12,7 +12,10 @@ from pipesched.problem.quantities import StageId
 
 
 class Recomputed(NamedTuple):
-    """Recomputation of `layers` layers of one name on a stage, in a mode; they are the first ones not yet taken."""
+    """Recomputation of a number of `layers` on a stage: those named `layer` there, in the mode named `mode`.
+
+    They are the first of that name on the stage, after those of earlier entries for the same name.
+    """
 
     layer: str
     mode: str
@@ -21,7 +24,10 @@ class Recomputed(NamedTuple):
 
 @dataclass(frozen=True)
 class Partition:
-    """A partition: `counts[s]` layers on the s-th stage of a chain, and the layers recomputed there (empty: none)."""
+    """A partition: `counts[s]` layers on the s-th stage of a chain, and `recompute[s]`, those recomputed there.
+
+    `recompute` is empty if none is recomputed on any stage.
+    """
 
     counts: tuple[int, ...]
     recompute: tuple[tuple[Recomputed, ...], ...] = ()

@@ -38,7 +38,10 @@ from pipesched.problem.units import Units
 
 
 class Choice(NamedTuple):
-    """A choice of a plan: placement, by name, stages of a chain on each device (`chunks`), cut of micro-batches."""
+    """A choice of a plan: the `placement` by name, the stages of a chain on each device (`chunks`), and the `cut`.
+
+    The cut is that of every micro-batch into pieces of its sequence.
+    """
 
     placement: str
     chunks: int
@@ -69,7 +72,10 @@ def placement_from(document: Mapping[str, Any]) -> Choice:
 
 
 def choice_from_row(row: Sequence[Any]) -> Choice:
-    """Read a choice from the values of `Choice.document`, in its order."""
+    """Read a choice from its values: placement, chunks, and if micro-batches are cut pieces and the rule of lengths.
+
+    They are the values of `Choice.document`. Raises no other errors than `placement_from`.
+    """
     return placement_from(dict(zip(("placement", "chunks", *CUT_KEYS), row, strict=False)))
 
 

@@ -29,8 +29,8 @@ def why_partners_lack_memory(problem: Problem) -> str | None:
 
     While a stage's forward runs, the forwards of all earlier stages of its chain have ended and their backwards have
     not begun. The activation of each earlier stage is on its own device, or where one of the stage's modes has moved
-    it; that of the stage itself is on its own device. All combinations of modes are tried. The check of a chain ends
-    once more than `_MOST_LOADS` different memory levels are possible.
+    it; that of the stage itself is on its own device. All combinations of modes are tried. The check of a chain ends,
+    as if it fitted, once more than 1,000 different memory levels are possible.
     """
     where, scale = problem.placement.stage_device, problem.walks.scale
     for group in groups_of_partners(problem):

@@ -177,8 +177,9 @@ class MoreMemory:
 class MemoryOfPartners:
     """Relaxation: these devices have the memory of their group.
 
-    A group is the devices linked by activations that move from one's memory to another's. Of these `devices` an
-    activation takes what its micro-batch keeps in the group for that stage and those before it.
+    A group is the devices linked by activations that move from one's memory to another's. An activation of a stage on
+    one of `devices` counts as the memory that its micro-batch keeps anywhere in the group, for that stage and for the
+    stages before it, back to the last one on the same device.
     """
 
     form: ClassVar[str] = "memory of partners"

@@ -62,8 +62,9 @@ def tasks_in_turn(
 ) -> dict[Resource, tuple[Task, ...]]:
     """Return the orders of all resources with the visits inserted, so that each task of several resources can run.
 
-    Such a task runs at one time on all of its resources. Raises `Deadlock`, which names the passes that wait for each
-    other, where that is impossible in every order of the tasks between two others.
+    `orders` has the tasks of each resource in order, without the visits. Such a task runs at one time on all of its
+    resources. Raises `Deadlock`, which names the passes that wait for each other, where that is impossible in every
+    order of the tasks between two others.
     """
     needs, placed = _needs(problem, schedule), _with_visits(schedule, orders, visits)
     _in_groups(problem, needs, placed)

@@ -47,8 +47,10 @@ def run_under(
 ) -> Reach:
     """Simulate an order with each pass as early as possible, under the durations that `ticks_of` returns.
 
-    Precedences and transfer times are the problem's. `not_before[d]` keeps device d idle until then. Raises the errors
-    of `simulate`. One pass over the order serves all samples: work and memory grow with their product.
+    `ticks_of(tasks, ticks)` gets a task, or the two of an overlapped block, and the problem's own ticks; it returns the
+    ticks in each of the `samples`, as an array, or one number for all of them. Precedences and transfer times are the
+    problem's. `not_before[d]` keeps device d idle until then. Raises the errors of `simulate`. One pass over the order
+    serves all samples: work and memory grow with their product.
     """
     graph = Graph(problem, schedule)
     _, sequence = run_order(graph, [0] * problem.devices)

@@ -221,8 +221,8 @@ def awaits(problem: Problem, kind: PassKind, stage: StageId, sender: StageId | N
 def for_microbatches(problem: Problem, number: Ticks | MemorySteps, microbatches: Ints) -> Whole | int:
     """Return an array of `number`, ticks or memory, scaled for each of these micro-batches.
 
-    The number itself if all are equal. Nothing is rounded here and below: `rescale.with_microbatch_scale` made all
-    products whole. `microbatches` are numbers of micro-batches.
+    The number itself if all are equal. Nothing is rounded, since the problem's ticks and steps of memory are such that
+    all products are whole. `microbatches` are numbers of micro-batches.
     """
     if not problem.walks.scale:
         return number

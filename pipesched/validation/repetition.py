@@ -137,8 +137,8 @@ class _Part:
 def repeats_every(problem: Problem, schedule: Schedule, period: Ticks) -> bool:
     """Return True if some part of the order, repeated for ever, runs a micro-batch every `period` ticks on average.
 
-    Only for problems whose passes are single tasks and whose micro-batches are equal; else False. Parts of up to
-    `_MOST_COPIES` micro-batches of each chain are tried, fewer in large problems (`_MOST_SLOTS`).
+    Only for problems whose passes are single tasks and whose micro-batches are equal; else False. Parts of up to eight
+    micro-batches of each chain are tried, fewer in large problems: False may mean that only longer parts do.
     """
     if not problem.network.one_task_each or problem.walks.scale:
         return False

@@ -38,10 +38,11 @@ Accept = Callable[[Pattern, int], bool]
 def read_pattern(timeline: Timeline, graph: BlockGraph, accept: Accept = lambda *_: True) -> Pattern | None:
     """Return the pattern of least period that some consecutive micro-batches in the middle of the timeline repeat.
 
-    None if there is none that fits the memory of `graph` and that `accept` takes. A pattern is an order of blocks (here
-    passes or tasks) with the number of repetitions between them, whatever the times. If the middle is not quite
-    regular, the pattern may have another period than the schedule, and is judged by its own. It may also have more
-    micro-batches in flight than the schedule, unless `accept` refuses that.
+    None if there is none that fits the memory of `graph` and for which `accept(pattern, middle)` is True; `middle` is
+    the micro-batch, counted from the first of each chain, that stands for the pattern's first one. A pattern is an
+    order of blocks (here passes or tasks) with the number of repetitions between them, whatever the times. If the
+    middle is not quite regular, the pattern may have another period than the schedule, and is judged by its own. It may
+    also have more micro-batches in flight than the schedule, unless `accept` refuses that.
     """
     best: Pattern | None = None
     for pattern, middle in _readings(timeline, graph):

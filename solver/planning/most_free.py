@@ -40,8 +40,9 @@ _PARAMS = MostFreeParams()
 def plan_leaving_most(search: Search, problem: PlanProblem, limits: Limits, report: Report, stop: Event) -> Plan:
     """Return the plan with the most free memory; among several such plans, the best that `search` finds by time.
 
-    The value is the plan's time, the bound that of all plans that leave as much memory. If no partition fits the
-    memory, or none is found in time, the answer is the result of a search by time alone.
+    `search(starts, problem, limits, report, stop)` returns the best plan by time alone, starting from the plans
+    `starts`. The value is the plan's time, the bound that of all plans that leave as much memory. If no partition fits
+    the memory, or none is found in time, the answer is the result of a search by time alone.
     """
     time = TimeShares(limits)
     found = most_free(problem, time.part(_PARAMS.share, 1), stop)

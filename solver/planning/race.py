@@ -86,11 +86,12 @@ def raced(
 ) -> list[RaceEntry[K]]:
     """Return each problem with the best plan found by `search`: least training step first, those without a plan last.
 
-    First each problem gets a plan by one simulation per placement, in the order of the lower bounds of their steps. A
-    problem whose bound is no less than the best step is dropped; so is a problem that is not yet tried when the time is
-    over and some plan is known. The better half of the remaining problems continues from its plans with as much time
-    again, and so on down to one (successive halving: Jamieson and Talwalkar 2016). The steps of the problems are
-    compared, so they must do the same work and have the same time unit.
+    `search(starts, problem, limits, report, stop)` returns the best plan of a problem found from the plans `starts`;
+    `problems` has a key for each. First each problem gets a plan by one simulation per placement, in the order of the
+    lower bounds of their steps. A problem whose bound is no less than the best step is dropped; so is a problem that is
+    not yet tried when the time is over and some plan is known. The better half of the remaining problems continues from
+    its plans with as much time again, and so on down to one (successive halving: Jamieson and Talwalkar 2016). The
+    steps of the problems are compared, so they must do the same work and have the same time unit.
     """
     return raced_on(search, list(starmap(entered, problems.items())), limits, report, stop)
 

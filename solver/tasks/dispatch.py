@@ -77,8 +77,9 @@ def dispatched(graph: JobGraph, rank: Mapping[JobId, float]) -> dict[JobId, Time
 def memory_waits(jobs: Jobs, schedule: Schedule) -> list[JobArc]:
     """Return arcs by which each pass that takes memory waits for enough memory to be freed, for an order that fits.
 
-    Passes that take from one pool do so in the order of the schedule, so what one waits for delays the later ones too.
-    Passes of devices that share a host's memory are ordered by their places in the orders of their devices.
+    An arc is (job, job that waits for its end, lag in steps). Passes that take from one pool do so in the order of the
+    schedule, so what one waits for delays the later ones too. Passes of devices that share a host's memory are ordered
+    by their places in the orders of their devices.
     """
     passes, of_pass = schedule.pass_set, dict[tuple[int, Pass], list[JobMemory]]()
     for one in jobs.holdings:

@@ -78,7 +78,7 @@ def graph_of(jobs: Jobs, running: Collection[JobId], further: Iterable[JobArc] =
 
 
 def arcs_of_orders(orders: Iterable[Sequence[JobId]]) -> list[JobArc]:
-    """Return the arcs, of lag 0, by which each job of an order waits for the one before it."""
+    """Return the arcs (job, next job of its order, lag 0) by which each job waits for the one before it."""
     return [(one, other, 0) for order in orders for one, other in pairwise(order)]
 
 

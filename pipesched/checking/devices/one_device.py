@@ -175,11 +175,11 @@ class OneDevice:
         return admitted, times.gradient_begins - times.begins + room_after
 
     def left_of_others(self, last: list[StageId]) -> Ticks:
-        """Return the most ticks of work of other micro-batches after the device's last forward, one on chain `last`.
+        """Return the most ticks of work of other micro-batches that are left when the device's last forward ends.
 
-        The micro-batch of that forward has all its activations on the device in memory. Of another micro-batch, a stage
-        has the whole activation in memory if its backward is still to run, or the part that a backward leaves if only
-        the weight pass is.
+        `last` are the stages on the device of the chain that this forward is on; all activations of its micro-batch
+        there are in memory. Of another micro-batch, a stage has the whole activation in memory if its backward is still
+        to run, or the part that a backward leaves if only the weight pass is.
         """
         stages = self.problem.stages
         room = None if self.room is None else self.room - sum(stages[s].activation for s in last)

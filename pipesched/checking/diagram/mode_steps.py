@@ -40,11 +40,11 @@ def sum_over(one: Sum, state: State) -> int:
 class ActivationMode(NamedTuple):
     """A mode of a stage's activation.
 
-    It gives, by number of steps since the forward, the memory in use and the compute ticks left. States count
-    micro-batches at each step from entry `slot` on; `holds` and `work` have an entry for each step. The queue `ready`
-    has the least starts of gradients. An offloaded activation waits in the queue `waits` for the stream `out`, is
-    copied until the times in `ran`, and is reloaded on `back`, both given as (number of the stream, ticks); a
-    recomputed one has one step, on the compute stream.
+    States count micro-batches at each step since the forward from entry `slot` on. `holds` has by step the memory in
+    use, `work` the compute ticks left. Queues are given by their numbers. The queue `ready` has the least starts of
+    gradients. An offloaded activation waits in the queue `waits` for the stream `out`, is copied until the times in
+    `ran`, and is reloaded on `back`, both given as (number of the stream, ticks); a recomputed one has one step, on the
+    compute stream.
     """
 
     stage: StageId
@@ -65,9 +65,10 @@ class ActivationMode(NamedTuple):
 class ModelledStage(NamedTuple):
     """A modelled stage: its device, number of micro-batches, memory of an activation, least times, and modes.
 
-    States count its forwards at entry `begun`. Its next forwards wait in `forward_queue`, its gradients in
-    `gradient_queue`. `back` is the time from the end of a gradient until the chain's first stage has nothing left.
-    `before` and `after` are the modelled stages next to it on its chain, if any.
+    `device` is an index among the devices of modelled stages, queues are given by their numbers. States count its
+    forwards at entry `begun`. Its next forwards wait in `forward_queue`, its gradients in `gradient_queue`. `back` is
+    the time from the end of a gradient until the chain's first stage has nothing left. `before` and `after` are the
+    modelled stages next to it on its chain, if any.
     """
 
     device: int

@@ -76,8 +76,8 @@ class Steps(NamedTuple):
 class Walk(NamedTuple):
     """The steps along some stages.
 
-    Each has its stage, and its end in ticks for a micro-batch that runs alone. `devices` are the devices of the stages.
-    `longest` is the sum of the ticks of all steps of all micro-batches.
+    By step, `stages` has its stage, and `ends` its end in ticks for a micro-batch that runs alone. `devices` are the
+    devices of the stages. `longest` is the sum of the ticks of all steps of all micro-batches.
     """
 
     steps: Steps

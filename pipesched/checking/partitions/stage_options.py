@@ -23,7 +23,7 @@ _MAX_MODES = 32
 
 
 class Options(NamedTuple):
-    """Possible stages of a device as columns: the cuts at which each begins and ends, and its costs.
+    """Possible stages of a device as columns: the cuts at which each begins (`begin`) and ends (`end`), and its costs.
 
     In ticks of one micro-batch: `forward` is F; `gradient` the least time from the start of the backward to its
     gradient; `backward` what the whole backward adds to the device's work; `busy` what F and the gradient add to it.

@@ -83,7 +83,8 @@ def share_of_microbatch(document: Mapping[str, Any]) -> Mapping[str, Any]:
 def share_of_pass(value: Any, count: int, overhead: Any, if_any: bool = False) -> Any:
     """Return times of a whole batch divided by `count` micro-batches, plus `overhead`, for every number of `value`.
 
-    With `if_any`, a time of 0 stays 0 (no transfer, no overhead).
+    `value` is a number, or lists and mappings of numbers, whose form the result has. With `if_any`, a time of 0 stays 0
+    (no transfer, no overhead).
     """
     besides = finite_number(overhead) or Fraction(0)
     # Negative ones are refused as they are.
@@ -91,7 +92,10 @@ def share_of_pass(value: Any, count: int, overhead: Any, if_any: bool = False) -
 
 
 def scaled(value: Any, count: int) -> Any:
-    """Return memory amounts of a whole batch divided by `count` micro-batches, for every number of `value`."""
+    """Return memory amounts of a whole batch divided by `count` micro-batches, for every number of `value`.
+
+    `value` is a number, or lists and mappings of numbers, whose form the result has.
+    """
     return _each(value, lambda x: x / count)
 
 

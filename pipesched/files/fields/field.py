@@ -125,7 +125,7 @@ class field:  # noqa: N801 - annotates a type, as those of pydantic do
 
 
 def at_least(limit: int) -> Callable[[object], Fraction | None]:
-    """Return a validator that makes numbers from `limit` to `LARGEST` exact fractions; it returns None for others."""
+    """Return a validator that makes numbers from `limit` to 10^12 exact fractions; it returns None for others."""
 
     def accept(value: object) -> Fraction | None:
         number = finite_number(value)
@@ -135,7 +135,7 @@ def at_least(limit: int) -> Callable[[object], Fraction | None]:
 
 
 def whole_number(limit: int) -> Callable[[object], int | None]:
-    """Return a validator that accepts whole numbers from `limit` to `LARGEST`; it returns None for others."""
+    """Return a validator that accepts whole numbers from `limit` to 10^12; it returns None for others."""
 
     def accept(value: object) -> int | None:
         whole = isinstance(value, Integral) and not isinstance(value, bool) and limit <= int(value) <= LARGEST

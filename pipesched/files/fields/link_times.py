@@ -9,9 +9,9 @@ Matrix = list[list[Fraction]]
 
 
 class NodeLinks(NamedTuple):
-    """Transfer times within a node (`intra_node`) and between two (`inter_node`), and each device's node.
+    """Transfer times within a node (`intra_node`) and between two (`inter_node`), in the file's unit.
 
-    Times are in the file's unit.
+    `nodes[d]` is the number of device d's node.
     """
 
     intra_node: Fraction

@@ -47,9 +47,9 @@ def placement_of(form: _Form) -> Placement:
 
 
 def per(value: Fraction | list[Fraction] | None, count: int) -> list[Fraction]:
-    """Return one number for each of `count` stages or devices from `value`, a number for all or a list.
+    """Return one number for each of `count` stages or devices from `value`, a number for all or a list; not None.
 
-    A list of half as many entries serves both directions of a bidirectional placement.
+    A list of half as many entries, for one direction of a bidirectional placement, is repeated for the other.
     """
     assert value is not None
     if isinstance(value, list):

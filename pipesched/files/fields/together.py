@@ -13,8 +13,9 @@ from pipesched.problem.problem import Problem
 class Part(NamedTuple):
     """One side of an excluded pair: a key, or one value of a key.
 
-    It has the key's path, a name for messages, and a test if a document has it. `value` is given where only this value
-    of the key is excluded. `in_problem` is a test if a problem has it, given where that is not the test of the feature.
+    `key` is the key's path, `name` its name in messages; `is_in` is True for a document that has it. `value` is given
+    where only this value of the key is excluded. `in_problem` is True for a problem that has it; None: the test of the
+    feature that the key belongs to.
     """
 
     key: str
@@ -51,7 +52,10 @@ def at(document: Mapping[str, Any], path: str) -> Any:
 
 
 def given(path: str, in_problem: Callable[[Problem], bool] | None = None) -> Part:
-    """Return the part (key and test) that a document has if the key at `path` has any value."""
+    """Return the part (key and test) that a document has if the key at `path` has any value.
+
+    `in_problem` is the test if a problem has it; None: that of the key's feature.
+    """
     return Part(path, path, lambda document: at(document, path) is not None, in_problem=in_problem)
 
 

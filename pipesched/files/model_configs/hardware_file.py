@@ -69,7 +69,10 @@ _OF_PLANS = ("dispatch", "hidden_share", "data_hidden_share", "reserved")
 
 
 class Rated(NamedTuple):
-    """A device with some of its numbers replaced, and the replacements that only a plan file has keys for."""
+    """A device with some of its numbers replaced; `of_plans` has the replacements that only a plan file has keys for.
+
+    They are values by key of the section `hardware`.
+    """
 
     device: Device
     of_plans: dict[str, object]

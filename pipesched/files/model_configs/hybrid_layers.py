@@ -211,8 +211,9 @@ HYBRIDS = tuple(_MODELS)
 def of_hugging_face(
     keys: Keys, config: Mapping[str, Any], kind: str, hidden: int, layers: int, source: str
 ) -> Hybrid | None:
-    """Return what a configuration of this `model_type` says of a hybrid model; None for another model.
+    """Return what a Hugging Face configuration says of a hybrid model; None if its model is not one.
 
-    Mistakes are added to those of `keys`.
+    `kind` is its `model_type`, `hidden` the hidden size, `layers` the number of layers, `source` the configuration's
+    name in messages. Mistakes are added to those of `keys`.
     """
     return _MODELS[kind](_Read(keys, config, hidden, layers, source)) if kind in _MODELS else None

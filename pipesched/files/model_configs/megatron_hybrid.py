@@ -20,9 +20,9 @@ _VARIANTS = ("gated_delta_net", "gdn")
 class Layers(NamedTuple):
     """A hybrid layer pattern of Megatron's arguments.
 
-    It has the number of layers, the number of leading dense ones, the period of layers with experts, and the number of
-    multi-token prediction layers. `pattern` has a letter for each layer if each layer is a single part; it is empty
-    where each is an attention and a block.
+    `layers` is the number of layers, `dense` that of leading dense ones, `every` the period of layers with experts
+    after these, `prediction` the number of multi-token prediction layers. `pattern` has a letter for each layer if each
+    layer is a single part; it is empty where each is an attention and a block.
     """
 
     layers: int

@@ -16,7 +16,10 @@ _MAMBA1, _ONE_SIZE = "mamba1", ("kimi_delta", "lightning")
 
 
 def mixing_of(section: MixerSection, hidden: int, layers: int) -> Mixing:
-    """Return the mixer of a valid section, and the layers that have attention in its place."""
+    """Return the mixer of a valid section, and the layers that have attention in its place.
+
+    `hidden` is the hidden size of the model, `layers` its number of transformer layers.
+    """
     assert section.kind and section.heads and section.key_size
     own = section.kind == _MAMBA1
     value = section.value_size or (1 if own else section.key_size)

@@ -98,7 +98,12 @@ def products_seconds(
 
 
 class TrafficParams(NamedTuple):
-    """Reads and writes of a number by kernels: unit, times an element.
+    """Memory traffic of kernels besides products, for each number that they work on.
+
+    `norm` to `softmax` say how often it is read or written (`eager_norm`: by a normalization of several kernels). Bytes
+    moved are `cast`, to convert an operand of a product to a narrower format; `scale`, to find the largest number of a
+    tensor before that; `grouped`, to convert tokens of experts; `summed`, to add a partial result to a sum; `logits`,
+    of each logit in each direction. The traffic of a backward is `back` times that of its forward.
 
     From the kernels of Megatron-Core: a normalization reads and writes each hidden state, a residual addition reads two
     and writes one; a gated activation reads two widths and writes one; rotary embedding reads and writes queries and

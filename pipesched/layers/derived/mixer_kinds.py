@@ -225,7 +225,7 @@ def usual_chunk(kind: str) -> int:
 
 
 def kinds_with(name: str) -> tuple[str, ...]:
-    """Return the kinds that have one of `SOME_HAVE`, given by its name."""
+    """Return the kinds of mixers to which a size or choice applies: `convolution`, `chunk`, `rank` or `normalized`."""
     return tuple(kind for kind, (*_, has) in _KINDS.items() if name in has)
 
 

@@ -195,10 +195,11 @@ class Shape:
         return LayerKind(moe, near and attends, attends, mixing is not None and (mixing.both or not attends))
 
     def name_of(self, kind: LayerKind) -> str:
-        """Return the name that layers of a kind have in a plan.
+        """Return the name that layers of a kind have in a plan, such as `layer`, `moe-linear` or `dense-bf16-window`.
 
-        It is layer, or dense and moe, with `-linear` where a mixer takes attention's place, and with a pattern what the
-        layer is; with `-bf16` where products of both ends stay in 16 bits, `-window` where attention is to near tokens.
+        It is `layer`, or if the model has experts `dense` or `moe`; with a pattern the layer's only part: `attention`,
+        `mla`, `mlp`, `moe`, or the mixer's name. Appended are `-bf16` where products of layers at both ends stay in 16
+        bits, `-linear` where a mixer takes attention's place, `-window` where attention is to near tokens alone.
         """
         if self.pattern:
             attention = "mla" if isinstance(self.attention, LatentAttention) else "attention"

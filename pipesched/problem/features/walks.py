@@ -43,8 +43,8 @@ class Walks:
     def scaled(self, number: Ticks | MemorySteps, microbatch: MicrobatchId) -> Ticks | MemorySteps:
         """Return `number`, ticks or memory of a stage, times the factor of a micro-batch.
 
-        The division is exact: `rescale.with_microbatch_scale` chose ticks and steps in which all such products are
-        whole, and `refuse` refuses others.
+        The product is whole: the ticks and steps of memory of a problem with factors are chosen so, and `refuse`
+        refuses others.
         """
         if not self.scale:
             return number

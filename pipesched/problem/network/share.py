@@ -23,10 +23,7 @@ class Share(NamedTuple):
     after: Sequence[MicrobatchId]
 
     def numbers(self, microbatch: MicrobatchId) -> Sequence[MicrobatchId]:
-        """Return the micro-batches of `before` that a micro-batch of `after` waits for.
-
-        None for one that is not in `after`.
-        """
+        """Return the micro-batches of `before` that one of `after` waits for; empty for one that is not in `after`."""
         if microbatch not in self.after:
             return ()
         place, here, there = self.after.index(microbatch), len(self.after), len(self.before)

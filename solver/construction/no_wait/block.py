@@ -24,10 +24,12 @@ UNLIMITED = -1
 class Block(NamedTuple):
     """Forwards and backwards of one micro-batch: those of device d are `rows[at[d]:at[d + 1]]`, in order.
 
-    The columns of `rows` are `OFFSET` to `WEIGHT_FREES`. Times are in ticks, memory in steps of the resolution.
-    `room[d]` is the memory of device d (-1: unlimited), `since[d]` the tick from which the time of device d counts if
-    the first micro-batch starts at 0: its first pass for the span, else 0. The value of a schedule is the largest time
-    of a device. `length` is the end of the last backward; `of[k]` is the kind and stage of row k.
+    The columns of `rows` are the start after that of the micro-batch, the duration, the memory taken at the start and
+    freed at the end, then the duration of the weight pass of a backward (0: none), and the memory that this frees.
+    Times are in ticks, memory in steps of the resolution. `room[d]` is the memory of device d (-1: unlimited),
+    `since[d]` the tick from which the time of device d counts if the first micro-batch starts at 0: its first pass for
+    the span, else 0. The value of a schedule is the largest time of a device. `length` is the end of the last backward;
+    `of[k]` is the kind and stage of row k.
     """
 
     rows: Any

@@ -29,7 +29,8 @@ MOST_STAGES_FOR_PAIRS = NeighbourParams().most_stages_for_pairs
 def moved_cuts(model: Model, cuts: list[int], together: int) -> Iterator[list[int]]:
     """Yield every list of cuts in which `together` of them are moved by one allowed position and no stage is too small.
 
-    Nothing for several cuts of many stages (`MOST_STAGES_FOR_PAIRS`).
+    The first and the last cut stay. Nothing is yielded for several cuts of more stages than the parameter
+    `most_stages_for_pairs`.
     """
     allowed = model.cuts
     place = {cut: at for at, cut in enumerate(allowed)}
