@@ -24,7 +24,7 @@ from pipesched.results.evidence import ModeMultipliers, OnDevice, OnStage, OnStr
 def period_load(problem: Problem, evidence: OnDevice) -> Fraction:
     """Argument: a device runs all passes of one micro-batch of each chain, one at a time.
 
-    Returns the bound in ticks.
+    Returns the bound on the period in ticks per micro-batch: that work divided by the number of chains.
     """
     unit = _one_of_each_chain(problem)
     return Fraction(OneDevice(unit, evidence.device).work, unit.microbatches)
@@ -33,8 +33,8 @@ def period_load(problem: Problem, evidence: OnDevice) -> Fraction:
 def period_stream_load(problem: Problem, evidence: OnStream) -> Fraction:
     """Argument: a stream runs all its tasks of one micro-batch of each chain, one at a time.
 
-    Returns the bound in ticks. Raises `RefusedEvidenceError` for a device that does not exist, or if passes may run in
-    blocks.
+    Returns the bound on the period in ticks per micro-batch. Raises `RefusedEvidenceError` for a device that does not
+    exist, or if passes may run in blocks.
     """
     unit = _one_of_each_chain(problem)
     return Fraction(stream_load(unit, evidence), unit.microbatches)
@@ -43,8 +43,8 @@ def period_stream_load(problem: Problem, evidence: OnStream) -> Fraction:
 def period_in_flight(problem: Problem, evidence: OnStage) -> Fraction:
     """Argument: memory admits K micro-batches to a stage, each for its round trip, so at most K start in that time.
 
-    Returns the bound in ticks. Raises `RefusedEvidenceError` for a stage that does not exist, that no micro-batch
-    passes, or whose micro-batches memory does not limit.
+    Returns the bound on the period in ticks per micro-batch. Raises `RefusedEvidenceError` for a stage that does not
+    exist, that no micro-batch passes, or whose micro-batches memory does not limit.
     """
     if not 0 <= evidence.stage < len(problem.stages):
         raise RefusedEvidenceError(f"there is no stage {evidence.stage}")
@@ -57,8 +57,8 @@ def period_in_flight(problem: Problem, evidence: OnStage) -> Fraction:
 def period_memory(problem: Problem, evidence: OnDevice) -> Fraction:
     """Argument: memory times ticks of a micro-batch on each chain, forward to backward, against the device's memory.
 
-    Returns the bound in ticks. Raises `RefusedEvidenceError` if that memory has no limit, or none is left for
-    activations.
+    Returns the bound on the period in ticks per micro-batch. Raises `RefusedEvidenceError` if that memory has no limit,
+    or none is left for activations.
     """
     unit = _one_of_each_chain(problem)
     here = OneDevice(unit, evidence.device)
@@ -80,7 +80,9 @@ class _Mode(NamedTuple):
 
 
 def period_modes(problem: Problem, evidence: ModeMultipliers) -> Fraction:
-    """Return the lower bound on the period, in ticks, proved by multipliers of all devices' load and memory over time.
+    """Return the lower bound on the period proved by multipliers of all devices' load and memory over time.
+
+    It is in ticks per micro-batch.
 
     Forwards count as they are, a backward in its cheapest mode: split, fused, or in a block with a forward. A forward's
     multiplier is added in each mode that uses it in a block, and subtracted once. The sum is divided by the sum of the

@@ -43,13 +43,13 @@ class LayoutRow:
 
     `step` has the `total` time, and its parts `pipeline` (also `pipeline_time`), `exchange` and `optimizer`. No
     pipeline of the layout is faster than `lower_bound`, which `gap` is relative to, no step faster than
-    `step_lower_bound`; both are None where the layout was not examined. `searched` says if its plans were searched, or
-    it has the first plan made; `fits` is True if a plan is known. `chunks` is the number of stages a device. `idle` is
-    a share of the pipeline's time, mean over the devices, `peak_memory` by device, `partition` the layers of each
-    stage. `equal`: its step is longer than the best one by at most the expected error of their ratio. `reason`: why
-    there is no plan, or no search. `assumed` are the rates of its plan file. `mfu` is the share of the GPUs' peak rate
-    that the model's operations use. `tensor`, `context`, `data` and `expert` are the numbers of devices of each kind of
-    parallelism.
+    `step_lower_bound`; both are None where the layout was not examined. `searched` is text: that its plans were
+    searched, or that it has the first plan made; `fits` is True if a plan is known. `chunks` is the number of stages a
+    device. `idle` is a share of the pipeline's time, mean over the devices, `peak_memory` by device, `partition` the
+    layers of each stage. `equal`: its step is longer than the best one by at most the expected error of their ratio.
+    `reason`: why there is no plan, or no search. `assumed` are the rates of its plan file. `mfu` is the share of the
+    GPUs' peak rate that the model's operations use. `tensor`, `context`, `data` and `expert` are the numbers of devices
+    of each kind of parallelism.
     """
 
     tensor: int

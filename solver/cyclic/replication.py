@@ -94,7 +94,7 @@ class Repeated(NamedTuple):
 
 
 def repeated_note(short: Problem) -> str:
-    """Return the note for the user about an extended schedule."""
+    """Return the note for the user that the schedule was extended from one of `short`, with fewer micro-batches."""
     return f"this is a schedule of {short.microbatches} micro-batches with its middle repeated"
 
 

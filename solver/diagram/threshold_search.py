@@ -72,10 +72,10 @@ class ThresholdSearch:
         return modelled_steps(self.problem, self.paths, stages, owner)
 
     def smaller_diagram(self, stages: Sequence[StageId], owner: DeviceId | None) -> SmallerDiagram | None:
-        """Return the completion bounds of a backward pass over some stages.
+        """Return the completion bounds of a backward pass over some stages, which also count in `work`.
 
         They prune orders over these and over more stages. `owner` is the device whose span counts, None for the
-        makespan. None if too many integers would be stored, or after a stop.
+        makespan. None if numbers are too large, too many integers would be stored, or after a stop.
         """
         kept = self.kept(stages, owner)
         if kept is None or numbers_of(kept) > DIAGRAMS.completion_numbers * self.numbers:

@@ -317,7 +317,8 @@ def anneal_with_modes(
 
     `modes` is not None. At most `moves` moves; `best` receives the best orders and modes met, and the least value met
     is returned: the longest time of a device from its `opening`, or -1 if the given order contains a cycle. Another
-    thread ends the run early by setting `halt[0]`. A function of its own, since it takes three times as long to compile
-    as `anneal`, and most problems have no open modes.
+    thread ends the run early by setting `halt[0]`. Units of two rows of `groups` may change places; `how` has
+    temperatures in ticks and shares of moves, `seed` is that of the random numbers. A function of its own, since it
+    takes three times as long to compile as `anneal`, and most problems have no open modes.
     """
     return _annealed(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt)

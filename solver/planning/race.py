@@ -101,7 +101,8 @@ def raced_on(
 ) -> list[RaceEntry[K]]:
     """Race plan problems whose entries may have first plans already; return the entries, least training step first.
 
-    If some entries have a first plan, only the best of these are searched: as many as can get the least time in each
+    `search(starts, problem, limits, report, stop)` returns the best plan of a problem found from the plans `starts`. If
+    some entries have a first plan, only the best of these are searched: as many as can get the least time in each
     round. All others stay as they are. Entries without a plan are last.
     """
     race = _Race(search, sorted(entries, key=lambda one: one.least), limits, report, stop)

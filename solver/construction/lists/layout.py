@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 Array = Any
 
 FORWARD, BACKWARD, WEIGHT, WHOLE, NOTHING = 0, 1, 2, 3, -1
-# Columns of `Shop.stages`: device, first and last micro-batch, chain, line (-1: none), then for each kind its duration,
-# what it takes at its start, and what it changes in all.
+# Columns of `Shop.stages`: device, first micro-batch and the one after the last, chain, line (-1: none), then for each
+# kind its duration, what it takes at its start, and what it changes in all.
 DEVICE, FIRST, STOP, CHAIN, LINE, TICKS = range(6)
 _KINDS = len((FORWARD, BACKWARD, WEIGHT, WHOLE))
 STARTS, TOTALS, STAGE_COLUMNS = TICKS + _KINDS, TICKS + 2 * _KINDS, TICKS + 3 * _KINDS
@@ -39,7 +39,10 @@ NEVER = 2**60
 class Shop(NamedTuple):
     """A problem as arrays for the kernel, with its backwards run in one mode, except in blocks; times are in ticks.
 
-    `stages`, `devices` and `needs` have the columns named in this module. `blocks[f, b]` are the ticks of a block of a
+    Columns are named in this module. Those of `stages` are device, first micro-batch and the one after the last, chain
+    and queue, then by kind of pass the ticks, the memory taken at the start and the change in all; of `devices` 1 if
+    memory is limited, the memory, and where its stages begin and end in `on`; of `needs` the stage waited for, its
+    kind, the lag, and the row of `shares` (-1: the same micro-batch). `blocks[f, b]` are the ticks of a block of a
     forward of stage f and a backward of stage b (-1: none). `on` are the stages of every device in order; `owed[d,
     chain]` is the memory that the forwards of a micro-batch take there. The predecessors on other stages of the forward
     and backward of stage s are the rows of `needs` from `needs_at[2 * s]` and `needs_at[2 * s + 1]` on. Devices that a

@@ -54,10 +54,11 @@ def interleaved_ends(
 ) -> WholeArray:
     """Return the end of each device's last backward under interleaved 1F1B, in ticks, shape (plans, devices).
 
-    `forward[r, i, c]` is the duration of chunk c of v on device i of p in plan r, and `gradient_lag[r, i, c]` the
-    transfer time of a gradient to it. Needs p >= 2, which divides the number of micro-batches. In step t device i runs
-    its forward number t + p - 1 - i + (v - 1) p and then its backward number t - (p - 1 - i), where these exist; both
-    wait only for passes of the step before on other devices.
+    `forward[r, i, c]` and `backward[r, i, c]` are the durations of chunk c of v on device i of p in plan r. An
+    activation takes `lag` to the next device, a gradient `gradient_lag[r, i, c]` to that chunk. Needs p >= 2, which
+    divides the number of micro-batches. In step t device i runs its forward number t + p - 1 - i + (v - 1) p and then
+    its backward number t - (p - 1 - i), where these exist; both wait only for passes of the step before on other
+    devices.
     """
     rows, devices, chunks = forward.shape
     group, total = devices * chunks, microbatches * chunks

@@ -67,9 +67,9 @@ def _less_if_split(ticks: Durations, weights: Weights) -> MemoryTicks:
 
 
 def most_split(values: ModeValues, until: Ticks) -> Numbers:
-    """Return for each row of `ModeCounts` the most backwards that may be split if the value is at most `until` ticks.
+    """Return for each row of `values` the most backwards that may be split with a value of at most `until` ticks.
 
-    -1 where no number of them meets it.
+    A row is a number of passes outside of blocks, as in `ModeCounts`. -1 where no number of them meets it.
     """
     counts = values.counts
     fits = (values.values <= until) & counts.possible
