@@ -131,7 +131,7 @@ def _part(path: str, key: str, read: Callable[[], Read]) -> Read:
 
 
 def choice_from(document: Any) -> ChoiceResult:
-    """Read the result of one placement from its document, which has no plan: `best` is None.
+    """Read the result of one placement from its document, without its best plan, which none has.
 
     KeyError, TypeError, ValueError or ArithmeticError for any other form.
     """
