@@ -121,8 +121,11 @@ def ask() -> None:
 
 
 def asking(items: Iterable[Item], every: int = 1) -> Iterator[Item]:
-    """Yield the items of a loop, calling `ask` before the first and then before every `every`-th item."""
-    return chain.from_iterable(_runs(iter(items), every))
+    """Return an iterator over the items of a loop that calls `ask` before the first and then every `every`-th item.
+
+    Outside of `within` it is a plain one: a loop that begins there asks nothing, also if it goes on inside.
+    """
+    return iter(items) if _CURRENT.get() is None else chain.from_iterable(_runs(iter(items), every))
 
 
 def _runs(items: Iterator[Item], every: int) -> Iterator[Iterable[Item]]:
