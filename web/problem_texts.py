@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_yaml
-from pipesched.files.other_kinds import FileKind, refuse_other_kinds
-from pipesched.files.problem_file import problem_from
-from pipesched.files.problems import visualiser_file
+from pipesched.files.problem_file import converted_document, problem_from
 from pipesched.problem.pass_names import microbatches_text
 from pipesched.problem.problem import Problem
 from web.settings import Settings
@@ -40,10 +38,7 @@ def problem_of(document: object, settings: Settings) -> Problem:
         raise BadInput(f"{SOURCE}: found a schedule file; allowed: {allowed}")
     if is_plan(document):
         raise BadInput(f"{SOURCE}: found a plan file; allowed: a problem, such as a solve of the plan chooses")
-    refuse_other_kinds(document, SOURCE, FileKind.PROBLEM)
-    if visualiser_file.looks_like_one(document):
-        document = visualiser_file.to_problem_document(document, SOURCE)
-    problem = problem_from(document, SOURCE, SOURCE)
+    problem = problem_from(converted_document(document, SOURCE), SOURCE, SOURCE)
     stages = len(problem.stages) // problem.chain_arcs.pieces
     cells = sum(map(len, problem.microbatches_of))
     if cells > settings.cells:

@@ -1,4 +1,4 @@
-"""Refusal of files of another kind than a command reads, with a message that names the command for them."""
+"""Kinds of files, recognised by their keys; one of another kind than a command reads is refused, with its command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pipesched.errors import BadInput
 class FileKind(Enum):
     """A kind of file: `PROBLEM`, `PLAN`, `SCHEDULE`, `PLAN_ANSWER`, `STEPS` (measured), or `CONFIG` of a model.
 
-    Its value is the description for messages, with the commands that read it.
+    `VISUALISER` is the configuration of the older visualiser, which is read as a problem. The value of a kind is its
+    description for messages, with the commands that read it.
     """
 
     PROBLEM = "a problem file, with times per stage (`pipesched solve` reads it)"
@@ -23,6 +24,7 @@ class FileKind(Enum):
     )
     STEPS = "measured steps (`pipesched calibrate` reads them)"
     CONFIG = "a model's configuration (`pipesched layouts` and `pipesched new --from` read it)"
+    VISUALISER = "the older visualiser's file (every command that takes problem files reads it)"
 
 
 _WANTED = {FileKind.PROBLEM: "a problem file", FileKind.PLAN: "a plan file", FileKind.SCHEDULE: "a schedule file",
@@ -30,11 +32,20 @@ _WANTED = {FileKind.PROBLEM: "a problem file", FileKind.PLAN: "a plan file", Fil
 _FORMATS = {"pipesched-schedule": FileKind.SCHEDULE, "pipesched-plan": FileKind.PLAN_ANSWER}
 
 
-def refuse_other_kinds(document: object, path: object, wanted: FileKind) -> None:
-    """Raise `BadInput` if a document is clearly of another kind than `wanted`; later checks judge unclear ones."""
-    found = _kind(document) if isinstance(document, dict) else None
-    if found not in (None, wanted):
+def refuse_other_kinds(document: object, path: object, wanted: FileKind) -> FileKind | None:
+    """Return the kind of a document; raises `BadInput` if it is clearly of another kind than `wanted`.
+
+    None if its keys leave it open. Later checks judge such a document, and that of the older visualiser.
+    """
+    found = kind_of(document)
+    if found not in (None, wanted, FileKind.VISUALISER):
         raise BadInput(f"{path}: found {found.value}; allowed: {_WANTED[wanted]}")
+    return found
+
+
+def kind_of(document: object) -> FileKind | None:
+    """Return the kind of file by the keys of a document, the most specific ones first; None if no key tells."""
+    return _kind(document) if isinstance(document, dict) else None
 
 
 def _kind(document: Mapping[str, Any]) -> FileKind | None:
@@ -47,6 +58,8 @@ def _kind(document: Mapping[str, Any]) -> FileKind | None:
         return FileKind.STEPS
     of_plans = isinstance(document.get("layers"), list) or isinstance(document.get("model"), dict)
     of_problems = isinstance(document.get("times"), dict) or isinstance(document.get("tasks"), dict)
-    if of_plans is of_problems:
-        return None
-    return FileKind.PLAN if of_plans else FileKind.PROBLEM
+    if of_plans and not of_problems:
+        return FileKind.PLAN
+    if {"num_stages", "num_batches"} & document.keys():
+        return FileKind.VISUALISER
+    return FileKind.PROBLEM if of_problems and not of_plans else None

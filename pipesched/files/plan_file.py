@@ -21,7 +21,6 @@ from pipesched.files.plans.memory_section import PlanMemory
 from pipesched.files.plans.schema import LayerEntry, PlanFile
 from pipesched.files.plans.units import every_layer, memory_step_of, tick_of
 from pipesched.files.problem_file import ROUNDED, read_document
-from pipesched.files.problems import visualiser_file
 from pipesched.files.quantities import in_plain_numbers
 from pipesched.files.quantity_forms import PLAN
 from pipesched.files.rounding import short
@@ -43,9 +42,8 @@ Steps = tuple[Fraction, Fraction]
 def read_plan(path: str | Path) -> PlanProblem:
     """Read a YAML or JSON plan file; `BadInput` lists every mistake."""
     document = read_document(path)
-    if visualiser_file.looks_like_one(document):
+    if refuse_other_kinds(document, path, FileKind.PLAN) is FileKind.VISUALISER:
         raise BadInput(f"{path}: found the older visualiser's file, which has no layers; allowed: a plan file")
-    refuse_other_kinds(document, path, FileKind.PLAN)
     return plan_problem_from(document, str(path), stem_of(path))
 
 

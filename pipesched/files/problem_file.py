@@ -52,11 +52,16 @@ ROUNDED = (
 
 def read_problem(path: str | Path) -> Problem:
     """Read a YAML or JSON problem file, or a configuration of the older visualiser; `BadInput` lists every mistake."""
-    document = read_document(path)
-    refuse_other_kinds(document, path, FileKind.PROBLEM)
-    if visualiser_file.looks_like_one(document):
-        document = visualiser_file.to_problem_document(document, str(path))
-    return problem_from(document, str(path), stem_of(path))
+    return problem_from(converted_document(read_document(path), str(path)), str(path), stem_of(path))
+
+
+def converted_document(document: object, source: str) -> object:
+    """Return a document as that of a problem file: a configuration of the older visualiser is converted.
+
+    `BadInput` for a document of another kind. `source` names it in messages.
+    """
+    kind = refuse_other_kinds(document, source, FileKind.PROBLEM)
+    return visualiser_file.to_problem_document(document, source) if kind is FileKind.VISUALISER else document
 
 
 def read_problem_sizes(path: str | Path) -> list[tuple[Problem, int | None]]:

@@ -14,6 +14,7 @@ from typing import Any
 from pipesched.errors import BadInput
 from pipesched.files.batch_sizes import with_axis_of_sizes
 from pipesched.files.exact_numbers import write_json
+from pipesched.files.other_kinds import FileKind, kind_of
 from pipesched.files.plan_answers.problem_document import plan_document
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problem_file import problem_from, read_document
@@ -133,7 +134,7 @@ def read_sweep(
         raise BadInput(f"{path}: found {shown(document)}; allowed: a problem file or a plan file")
     if document.get("format") == "pipesched-schedule":
         raise BadInput(f"{path}: found a schedule file; allowed: a problem file or a plan file")
-    if visualiser_file.looks_like_one(document):
+    if kind_of(document) is FileKind.VISUALISER:
         document = visualiser_file.to_problem_document(document, str(path))
     if objective is not None:
         document = document | {"objective": objective}

@@ -9,6 +9,7 @@ from pydantic import Field
 from pipesched.errors import BadInput
 from pipesched.files.fields import field_types
 from pipesched.files.fields.section import Section
+from pipesched.files.other_kinds import FileKind, kind_of
 from pipesched.files.schema_errors import parse_model
 
 
@@ -24,11 +25,6 @@ class VisualiserFile(Section):
 
 
 DEFAULT_FORWARD, DEFAULT_BACKWARD = 1, 2
-
-
-def looks_like_one(document: object) -> bool:
-    """Return True if a document has keys of the older visualiser's configuration."""
-    return isinstance(document, dict) and bool({"num_stages", "num_batches"} & document.keys())
 
 
 def to_problem_document(document: object, source: str) -> dict[str, Any]:
@@ -56,6 +52,6 @@ def to_problem_document(document: object, source: str) -> dict[str, Any]:
     }
 
 
-def output_file(document: object) -> str | None:
+def output_file(document: Any) -> str | None:
     """Return the path for the picture in the older visualiser's configuration; None where there is none."""
-    return document.get("output_file") if isinstance(document, dict) and looks_like_one(document) else None
+    return document.get("output_file") if kind_of(document) is FileKind.VISUALISER else None
