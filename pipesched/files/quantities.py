@@ -37,8 +37,7 @@ class _Walk:
     """Conversion of the values of one document; `mistakes` collects a line for each unit that a key may not have."""
 
     def __init__(self, document: Mapping[str, Any], form: Form) -> None:
-        self._form, self.mistakes = form, list[str]()
-        self._time_unit, self._memory_unit = form.time_unit(document), form.memory_unit(document)
+        self._document, self._form, self.mistakes = document, form, list[str]()
 
     def converted(self, document: Any, only_parts: bool) -> Any:
         """Return the document with values converted: with `only_parts` shares of an activation, else all other values.
@@ -103,7 +102,9 @@ class _Walk:
         return amount / whole
 
     def _in_unit_of_file(self, number: Fraction, unit: str, kind: QuantityKind) -> Fraction:
-        key, own = ("time_unit", self._time_unit) if kind is QuantityKind.TIME else ("memory.unit", self._memory_unit)
+        of_time = kind is QuantityKind.TIME
+        key, own_unit = ("time_unit", self._form.time_unit) if of_time else ("memory.unit", self._form.memory_unit)
+        own = own_unit(self._document)
         size, step = self._known(unit, kind), self._known(own, kind)
         assert size is not None
         if step is None:
