@@ -26,11 +26,12 @@ def fused_is_dominated(problem: Problem, stage: StageId) -> bool:
     if own.weight is None or takes_more:
         return False
     # What B and BW both receive first is the same task.
-    fused, backward, weight = (own.tasks_after_receipt(kind) for kind in (BW, B, W))
+    fused, backward, weight = map(own.tasks_after_receipt, (BW, B, W))
     if len(fused) == len(backward) == len(weight) == 1:
         one_stream = len({task.stream for task in (*fused, *backward, *weight)}) == 1
         one_stream &= {*fused[0].also}.issuperset((*backward[0].also, *weight[0].also))
-        return one_stream and own.ticks(BW) >= _split_ticks(own) and not _gains_by_block(problem, stage)
+        split = backward[0].ticks + weight[0].ticks
+        return one_stream and fused[0].ticks >= split and not _gains_by_block(problem, stage)
     if problem.network.blocks:
         return False
     places = _places_of_weights(fused, backward, weight)
@@ -39,10 +40,11 @@ def fused_is_dominated(problem: Problem, stage: StageId) -> bool:
 
 def _gains_by_block(problem: Problem, stage: StageId) -> bool:
     """Return True if a block of a forward and BW on the stage's device could be shorter than the forward, B and W."""
-    split = _split_ticks(problem.stages[stage])
-    mates = (problem.stages[mate] for mate in problem.placement.on_device_of(stage))
-    blocks = ((mate, mate.block_with(problem.stages[stage])) for mate in mates)
-    return any(block is not None and block < mate.ticks(F) + split for mate, block in blocks)
+    return any(
+        ticks < problem.stages[forward].ticks(F) + _split_ticks(problem.stages[stage])
+        for (forward, backward), ticks in problem.network.blocks.items()
+        if backward == stage
+    )
 
 
 def _places_of_weights(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -245,6 +245,11 @@ class Stage:
     def _known_tasks(self) -> dict[PassKind, tuple[TaskSpec, ...]]:
         return {}
 
+    @property
+    def tasks_by_kind(self) -> Mapping[PassKind, tuple[TaskSpec, ...]]:
+        """The tasks, as `tasks_of` returns them, of every kind of pass that this stage may run."""
+        return {kind: self.tasks_of(kind) for kind in self.kinds}
+
     def _tasks_of(self, kind: PassKind) -> tuple[TaskSpec, ...]:
         for given, tasks in self.tasks:
             if given is kind:
@@ -284,7 +289,7 @@ class Stage:
 
         0 if none of its tasks does.
         """
-        return next((part for part, task in enumerate(self.tasks_of(kind)) if task.needs_input), 0)
+        return entry_of(self.tasks_of(kind))
 
     def ticks(self, kind: PassKind) -> Ticks:
         """Return the ticks from a pass's start to its end if nothing interrupts it and it is not in a block."""
@@ -297,6 +302,11 @@ class Stage:
     def compute_ticks(self, *kinds: PassKind) -> Ticks:
         """Return the ticks that passes of these kinds spend on `stream`."""
         return sum(task.ticks for kind in kinds for task in self.tasks_of(kind) if task.stream == self.stream)
+
+
+def entry_of(tasks: Sequence[TaskSpec]) -> TaskPart:
+    """Return the index of the first task of an F, B or BW that waits for other passes; 0 if none of its tasks does."""
+    return next((part for part, task in enumerate(tasks) if task.needs_input), 0)
 
 
 class Receiver(Protocol):

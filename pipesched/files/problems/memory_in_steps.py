@@ -27,13 +27,14 @@ def memory_in_steps(
     would exceed `most_steps` of the largest step that divides them. `BadInput` for a capacity of more than `LARGEST`
     steps.
     """
-    activation = per(section.activation if section.activation is not None else Fraction(1), where.stages)
-    freed = per(section.freed_by_backward or Fraction(0), where.stages)
+    stages = where.stages
+    activation = per(section.activation if section.activation is not None else Fraction(1), stages)
+    freed = per(section.freed_by_backward or Fraction(0), stages)
     capacity = None if section.capacity is None else per(section.capacity, where.devices)
     # A list as long as there are devices is theirs; a longer one is the stages'.
     by_stage = isinstance(section.static, list) and len(section.static) != where.devices
-    static = per(section.static or Fraction(0), where.stages if by_stage else where.devices)
-    moved = {key: per(value, where.stages) for feature in features for key, value in feature.memory(form)}
+    static = per(section.static or Fraction(0), stages if by_stage else where.devices)
+    moved = {key: per(value, stages) for feature in features for key, value in feature.memory(form)}
     limits_besides = {key: values for feature in features for key, values in feature.limits(form)}
     host = [number for values in limits_besides.values() for number in values]
     passes = [*activation, *freed, *(number for column in moved.values() for number in column)]

@@ -36,19 +36,19 @@ def times_in_ticks(
     are if all passes of `microbatches` micro-batches would add up to more than `most_steps` ticks. `others` are further
     times, as pairs of a column's name and one number or a list by stage.
     """
-    transfer = latency_of(times.transfer)
+    transfer, stages = latency_of(times.transfer), where.stages
     links = links_of(transfer)
     plain = {key: value for key, value in times if value is not None and key != "transfer"}
     if isinstance(plain.get("overlapped"), Saves):
         plain["block_saves"] = plain.pop("overlapped").ticks
-    given: Columns = {key: per(value, where.stages) for key, value in plain.items()}
+    given: Columns = {key: per(value, stages) for key, value in plain.items()}
     if transfer is not None and not links:
-        given["transfer"] = per(transfer, where.stages)  # type: ignore[arg-type]
-    given |= {key: per(value, where.stages) for key, value in others}
+        given["transfer"] = per(transfer, stages)  # type: ignore[arg-type]
+    given |= {key: per(value, stages) for key, value in others}
     most_layers = 1
     if tasks is not None:
-        given |= _task_times(tasks, where.stages)
-        most_layers = max(layers_of(tasks, where.stages))
+        given |= _task_times(tasks, stages)
+        most_layers = max(layers_of(tasks, stages))
     numbers = [number for values in (*given.values(), *links) for number in values]
     chosen = step_of(numbers, microbatches * most_layers * sum(numbers, Fraction(0)), most_steps=most_steps)
     step = chosen.size

@@ -96,12 +96,17 @@ class Dependencies:
         return gradient_lag(first, ticks) if gradient else ticks
 
     @cached_property
+    def _own_tasks(self) -> dict[PassType, tuple[TaskSpec, ...]]:
+        """The tasks of each kind of pass of each stage, without the task that sends its tensor."""
+        return {(kind, s): own for s, stage in enumerate(self.stages) for kind, own in stage.tasks_by_kind.items()}
+
+    @cached_property
     def tasks(self) -> dict[PassType, tuple[TaskSpec, ...]]:
         """The tasks of each kind of pass of each stage.
 
         The task that sends its tensor is the last, if transfers are tasks.
         """
-        found = {(kind, s): stage.tasks_of(kind) for s, stage in enumerate(self.stages) for kind in stage.kinds}
+        found = {**self._own_tasks}
         if self.resources.transfer_stream is not None:
             for kind, s in found:
                 to = self.placement.next[s] if kind is F else self.placement.previous[s] if kind in (B, BW) else None
@@ -117,7 +122,7 @@ class Dependencies:
         """
         known, asked = self._known_ends, (kind, stage, bucket)
         if asked not in known:
-            own = len(self.stages[stage].tasks_of(kind))
+            own = len(self._own_tasks[kind, stage])
             at, number = bucket or (0, 1)
             parts = range(at * own // number, -(-(at + 1) * own // number))
             known[asked] = tuple(parts) if kind is W else (parts[-1],)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 
@@ -14,6 +14,7 @@ from pipesched.problem.network.task_network import (
     Arc,
     MemoryChange,
     Mode,
+    Need,
     PassType,
     Resource,
     TaskNetwork,
@@ -22,7 +23,7 @@ from pipesched.problem.network.task_network import (
 )
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.quantities import DeviceId, MemorySteps, StageId, TaskPart, Ticks
-from pipesched.problem.stage import TaskSpec
+from pipesched.problem.stage import TaskSpec, entry_of
 
 
 def network_of(
@@ -51,6 +52,8 @@ def network_of(
         for kind, stage in types
     }
     ends = {pass_type: passes.ends_of(*pass_type) for pass_type in types}
+    needs = {pass_type: passes.needs(*pass_type) for pass_type in types}
+    entries = {pass_type: entry_of(passes.tasks[pass_type]) for pass_type in types if pass_type[0] in (F, B, BW)}
     to = {s: own.offload.to for s, own in enumerate(stages) if own.offload}
     hosts = passes.resources.host_memory(device_of[s] for s, peer in to.items() if peer is None) if to else ()
     of_host = {device: len(room) + n for n, host in enumerate(hosts) for device in host.devices}
@@ -59,7 +62,7 @@ def network_of(
         tasks,
         ends,
         {(kind, s): MemoryChange(*device_change(stages[s], kind)) for kind, s in types},
-        tuple(arc for pass_type in asking(types) for arc in _arcs(passes, pass_type, ends)),
+        tuple(arc for pass_type in asking(types) for arc in _arcs(passes, pass_type, needs, ends, entries)),
         room,
         modes,
         {s: options(stage) for s, stage in enumerate(stages) if stage.saving_kinds},
@@ -95,18 +98,25 @@ def _blocks(passes: Dependencies) -> Iterator[tuple[tuple[StageId, StageId], Tic
                 yield pair, ticks
 
 
-def _arcs(passes: Dependencies, after: PassType, ends_of: Mapping[PassType, tuple[TaskPart, ...]]) -> Iterator[Arc]:
+def _arcs(
+    passes: Dependencies,
+    after: PassType,
+    needs: Mapping[PassType, Sequence[Need]],
+    ends_of: Mapping[PassType, tuple[TaskPart, ...]],
+    entries: Mapping[PassType, TaskPart],
+) -> Iterator[Arc]:
     """Yield the arcs into the tasks of a pass: from the passes it needs into its first task, and from each task to the
-    next. `ends_of` are the indices of the tasks that end each type of pass.
+    next. By type of pass `needs` are the passes that it waits for, `ends_of` the indices of the tasks that end it, and
+    `entries`, of F, B and BW, that of the first task that waits.
 
     In F, B and BW the needs apply to the first task that needs an input; a task that receives waits for its sender
     only, the next one for all else. Tasks of W are independent: each waits for its own part of B.
     """
     own = passes.tasks[after]
     apart = after[0] is W
-    entry = passes.stages[after[1]].entry(after[0]) if after[0] in (F, B, BW) else 0
+    entry = entries.get(after, 0)
     receives = own[entry].receives
-    for alternatives, lag, optional, share, bucket in passes.needs(*after):
+    for alternatives, lag, optional, share, bucket in needs[after]:
         sent = passes.resources.transfer_stream is not None and passes.resources.sends(lag)
         begin = entry + (receives and (share is not None or alternatives[0][1] == after[1]))
         before = [one for one in alternatives if one in ends_of]
