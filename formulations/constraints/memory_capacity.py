@@ -64,10 +64,12 @@ def post_rows(model: Model, outside: Callable[[OperationMemory], MemorySteps] = 
         if room is None or not model.devices.issuperset(model.jobs.pools[pool]):
             continue
         here = [one for one in model.operations.memory_changes if one.pool == pool]
-        takers, givers = [one for one in here if one.takes], [one for one in here if one.gives]
-        for taker in asking(takers):
-            taken = sum(other.takes * _may_have_begun(model, other, taker) for other in takers if other is not taker)
-            given = sum(other.gives * _has_ended(model, other, taker) for other in givers if other is not taker)
+        runs = {one.where: model.runs(model.operations.of[one.where]) for one in here}
+        takers = [(one, runs[one.where]) for one in here if one.takes]
+        givers = [(one, runs[one.where]) for one in here if one.gives]
+        for taker, _ in asking(takers):
+            taken = sum(one.takes * _may_have_begun(model, one, taker, own) for one, own in takers if one is not taker)
+            given = sum(one.gives * _has_ended(model, one, taker, own) for one, own in givers if one is not taker)
             _add(model, taker, outside(taker) + taker.takes + taken - given, room)
 
 
@@ -80,17 +82,15 @@ def _add(model: Model, taker: OperationMemory, level: Linear, room: MemorySteps)
         model.cp.add_bool_or([negation(runs) for runs in where])
 
 
-def _has_ended(model: Model, giver: OperationMemory, taker: OperationMemory) -> Truth:
+def _has_ended(model: Model, giver: OperationMemory, taker: OperationMemory, runs: Truth) -> Truth:
     """Return True, False or a literal that implies that the pass `giver` has ended completely before `taker` begins.
 
-    A backward that runs in one overlapped block with the taker has not: it releases its memory at the block's end.
+    `runs`: whether the giver runs. A backward that runs in one overlapped block with the taker has not ended: it
+    releases its memory at the block's end.
     """
-    known, runs = model.known, _runs(model, giver)
-    pairs = [(x, y) for x in giver.last for y in taker.first if x == y or not known.precedes(x, y)]
-    if not pairs:
-        return runs
-    if any(x == y or known.precedes(y, x) or model.operations.exclude(x, y) for x, y in pairs):
-        return False
+    pairs = model.known.in_order(giver.last, taker.first)
+    if isinstance(pairs, bool):
+        return pairs and runs
     if len(pairs) == 1 and runs is True and (by_order := model.before(*pairs[0])) is not None:
         return by_order
     literal = model.cp.new_bool_var("")
@@ -103,22 +103,22 @@ def _has_ended(model: Model, giver: OperationMemory, taker: OperationMemory) -> 
     return literal
 
 
-def _may_have_begun(model: Model, other: OperationMemory, taker: OperationMemory) -> Truth:
+def _may_have_begun(model: Model, other: OperationMemory, taker: OperationMemory, runs: Truth) -> Truth:
     """Return True, False or a literal: the pass `other` runs and may take its memory no later than `taker`.
 
-    If the literal is false, it certainly starts later. A pass that begins with several tasks takes its memory with the
-    first of them; the first listed task of the taker represents it. A pass that starts in one block with the taker
-    takes nothing, nor does the taker in another mode.
+    `runs`: whether the other pass runs. If the literal is false, it certainly starts later. A pass that begins with
+    several tasks takes its memory with the first of them; the first listed task of the taker represents it. A pass that
+    starts in one block with the taker takes nothing, nor does the taker in another mode.
     """
-    known, own = model.known, taker.first[0]
+    own = taker.first[0]
     if other.first[0] == own and other.where != taker.where:
         return False
-    later = [x for x in other.first if not known.precedes(own, x)]
-    if not later or any(model.operations.exclude(own, x) for x in later):
+    pairs = model.known.in_order((own,), other.first)
+    if pairs is True:
         return False
-    runs = _runs(model, other)
-    if any(x == own or known.precedes(x, own) for x in later):
-        return runs
+    if pairs is False:  # the tasks of a pass all run in the same mode
+        return not model.operations.exclude(own, other.first[0]) and runs
+    later = [x for _, x in pairs]
     if len(later) == 1 and runs is True and (by_order := model.before(later[0], own)) is not None:
         return by_order
     literal = model.cp.new_bool_var("")
@@ -134,10 +134,6 @@ def _may_have_begun(model: Model, other: OperationMemory, taker: OperationMemory
 
 def _operation(model: Model, one: OperationMemory) -> Operation:
     return model.operations.of[one.where]
-
-
-def _runs(model: Model, one: OperationMemory) -> Truth:
-    return model.runs(_operation(model, one))
 
 
 def _cumulative(model: Model) -> None:

@@ -7,14 +7,14 @@ from itertools import pairwise
 
 from formulations.jobs.gathers import Gathers
 from formulations.jobs.jobs import Decision, Job, JobMemory, Jobs, Precedence
-from formulations.jobs.quantities import ChoiceId, JobId
+from formulations.jobs.quantities import ChoiceId, JobId, PoolId
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.attainable_spans import largest_denominator
 from pipesched.problem.fused_dominance import fused_is_dominated
-from pipesched.problem.network.task_network import Mode
+from pipesched.problem.network.task_network import Mode, PassType
 from pipesched.problem.passes import BW, RESHARD, SAVING, UNSHARD, B, F, Pass, PassKind, Task, W
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId, MicrobatchId, StageId
+from pipesched.problem.quantities import DeviceId, MemorySteps, MicrobatchId, StageId
 
 # For activations by stage and micro-batch: the alternative sets of passes; all passes of one set run.
 OpenModes = Mapping[tuple[StageId, MicrobatchId], Sequence[frozenset[PassKind]]]
@@ -174,11 +174,11 @@ def _holdings(problem: Problem, passes: Collection[Pass], number: dict[Task, Job
         begin, end = network.begins[p.kind, p.stage], network.ends[p.kind, p.stage]
         return tuple(number[Task(p, part)] for part in begin), tuple(number[Task(p, part)] for part in end)
 
-    amounts = {
-        # Memory taken at the end counts from the start, and memory freed at the start only from the end on.
-        of: [(pool, max(0, a) + max(0, b), max(0, -a) + max(0, -b)) for pool, (a, b) in network.changes(of)]
-        for of in network.tasks
-    }
+    amounts: dict[PassType, list[tuple[PoolId, MemorySteps, MemorySteps]]] = {of: [] for of in network.tasks}
+    for of, own in amounts.items():
+        for pool, (a, b) in network.changes(of):
+            # Memory taken at the end counts from the start, and memory freed at the start only from the end on.
+            own.append((pool, max(0, a) + max(0, b), max(0, -a) + max(0, -b)))
     for p in asking(passes, SHORT):
         device = network.device_of[p.stage]
         for pool, takes, gives in amounts[p[:2]]:

@@ -50,6 +50,22 @@ class KnownOrder:
     def precedes(self, x: Operation, y: Operation) -> bool:
         return bool(self.before[self._number[y]] >> self._number[x] & 1)
 
+    def in_order(
+        self, earlier: Sequence[Operation], later: Sequence[Operation]
+    ) -> bool | list[tuple[Operation, Operation]]:
+        """Return True if each operation of `earlier` is known to end before each of `later` starts, False if never.
+
+        It never does if it is the same, if it follows that one, or if the two never both run. Where neither is known,
+        return the pairs (one of `earlier`, one of `later`) whose order is open.
+        """
+        pairs = [(x, y) for x in earlier for y in later if not self.precedes(x, y)]
+        never = (x == y or self.precedes(y, x) or self._exclude(x, y) for x, y in pairs)
+        return False if any(never) else pairs or True
+
+    def _exclude(self, x: Operation, y: Operation) -> bool:
+        """True if two operations never both run."""
+        return bool(self._never_with[self._number[x]] >> self._number[y] & 1)
+
     def knows(self, x: Operation, y: Operation) -> bool:
         """True if the order of two operations is fixed, or they never both run."""
         n, m = self._number[x], self._number[y]

@@ -23,7 +23,7 @@ def test_a_plain_file_meets_no_feature() -> None:
     assert of_features(START) == {"pipesched/files/features/catalogue.py"}
     assert next(iter(found.files)) == "pipesched/files/problem_file.py"
     assert [*found.files][-1].startswith("formulations/constraints/")
-    assert len(found.files) <= 45 and found.returns <= 700
+    assert len(found.files) <= 41 and found.returns <= 260
 
 
 def test_a_file_meets_the_features_that_it_gives() -> None:

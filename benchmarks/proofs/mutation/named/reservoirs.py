@@ -17,7 +17,7 @@ _AMPLE = "tests/solver/tasks/test_lent_memory.py::test_memory_that_others_may_ta
 RESERVOIRS = (
     NamedMutant(
         "exact model: what moves to another device takes nothing there", "formulations/jobs/jobs_of_problem.py",
-        "for pool, (a, b) in network.changes(of)]", "for pool, (a, b) in network.changes(of)[:1]]",
+        "for pool, (a, b) in network.changes(of):", "for pool, (a, b) in network.changes(of)[:1]:",
         "the capacity of the device that holds activations of others", (_EVERY_ORDER,),
     ),
     NamedMutant(
