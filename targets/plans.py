@@ -63,7 +63,10 @@ class Narrowed:
 
 @dataclass(frozen=True)
 class Planned:
-    """The plan asked for, its restriction (None: none), and the settings of runtimes, each with its own plan."""
+    """The plan asked for (`found`), its restriction, and the settings of runtimes, each with its own plan.
+
+    `narrowed` is the restriction by `--for` or `--partition`; None if neither was given.
+    """
 
     found: Plan
     narrowed: Narrowed | None

@@ -120,7 +120,7 @@ def _cells(row: Row, above: list[str], free: bool) -> list[str]:
 def reasons(found: Table) -> list[str]:
     """Return why cells have no schedule, those of one reason in one line.
 
-    Beyond `_MOST_REASONS` lines only their number.
+    After the first few there is one line with the number of the others.
     """
     cells_by_reason: dict[tuple[str, str], list[str]] = {}
     for row in found.rows:

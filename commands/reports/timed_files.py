@@ -39,7 +39,10 @@ COSTS = FileCosts()
 
 
 class TimedFiles:
-    """A writer of output files that leaves out those for which no time is left; `paths` are the files written."""
+    """A writer of output files that leaves out those for which no time is left; `paths` are the files written.
+
+    `passes` is the number of passes of the schedule. Without a `deadline` no file is left out.
+    """
 
     def __init__(self, deadline: Deadline | None, passes: int = 0) -> None:
         self._deadline, self._passes, self._left_out = deadline, passes, list[str]()
@@ -87,7 +90,7 @@ def timed_files(args: Namespace, timeline: Timeline, interrupted: bool) -> Itera
     """Context that yields a writer for a command that began at `args.began`.
 
     For a timeline of many passes, its deadline is a little after the command's time limit; if Ctrl-C has already ended
-    the search (`interrupted`), it is at most `_AFTER_STOP` seconds from now. For few passes there is no deadline.
+    the search (`interrupted`), it is at most a second from now. For few passes there is no deadline.
     """
     passes = sum(map(len, timeline.schedule.orders))
     if passes <= _FEW_PASSES:

@@ -110,7 +110,8 @@ def write_settings(found: Sequence[PlanSettings], folder: Path) -> list[Path]:
 def settings_texts(found: Sequence[PlanSettings], target: str | None) -> dict[str, tuple[list[str], str]]:
     """Return for each format, by name, the notes for a report and the text of its settings (empty: there are none).
 
-    Notes say why there are no settings, or where the runtime differs from the plan.
+    Notes say why there are no settings, or where the runtime differs from the plan. `target` is the runtime of `--for`
+    (None: none), whose restrictions are not repeated.
     """
     return {
         one.form.name: (list(_notes(one, target)), "" if one.settings is None else one.settings.text) for one in found
@@ -118,7 +119,10 @@ def settings_texts(found: Sequence[PlanSettings], target: str | None) -> dict[st
 
 
 def show_settings(found: Sequence[PlanSettings], target: str | None) -> None:
-    """Print every setting, and the plan's figures with it; refusals and differences as notes."""
+    """Print every setting, and the plan's figures with it; refusals and differences as notes.
+
+    Restrictions for `target`, the runtime of `--for`, are left out, since they are printed with the plan.
+    """
     for one in found:
         for line in _notes(one, target):
             note(f"note: {line}")

@@ -69,9 +69,9 @@ def room_of_tables() -> int:
 
 
 def spare(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], room: int, column: int) -> int | None:
-    """Return the width left over for one column in a table `room` wide, beyond its own cells.
+    """Return the characters left over in a table `room` characters wide, for the column of index `column` to grow by.
 
-    None if it is left out.
+    0 if even those never left out do not fit; None if that column is left out.
     """
     named, cells = _encodable(columns), _texts(rows)
     shown = fitting(named, cells, room)

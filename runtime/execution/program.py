@@ -50,7 +50,7 @@ class Step(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A schedule as ranks run it.
+    """A schedule, of which `schedule` is the name, as ranks run it for `microbatches` micro-batches an iteration.
 
     `rows[r]` are the steps of rank r in order, and stage s is on rank `rank_of_stage[s]`. `offloaded[s]` is the
     fraction, 0 to 1, of the bytes saved by a forward of stage s that its offload copies to the host.

@@ -34,8 +34,10 @@ _NEVER_TRIED = {
 class Call(NamedTuple):
     """The arguments of one call of Megatron's forward-backward function, on one rank.
 
-    `chunks` are the rank's parts of the model in the order of their stages, `iterators` their data, and `group` the
-    pipeline's process group. `shape` is that of a tensor sent between stages: sequence, micro-batch size, hidden size.
+    `chunks` are the rank's parts of the model in the order of their stages, `iterators` their data, `groups` all its
+    process groups, and `group` that of the pipeline. `shape` is that of a tensor sent between stages: sequence,
+    micro-batch size, hidden size. `microbatches` is the number of micro-batches of the call; `first_val_step` is False
+    only for a call without backwards that Megatron says is not its first. All else is as Megatron passes it.
     """
 
     forward_step: Any

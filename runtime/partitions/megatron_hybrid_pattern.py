@@ -23,9 +23,9 @@ _HYBRID = frozenset(_LETTERS) - {"moe"}
 
 
 def is_hybrid(names: Sequence[str]) -> bool:
-    """Return True if a layer has a name that only hybrid models have.
+    """Return True if one of the layers, of which `names` are the names, has a name that only hybrid models have.
 
-    Such as mamba, or attention or mlp as its own layer, also with a window.
+    These names are mamba and the like, and attention or mlp as its own layer, also with a window.
     """
     return any(_part(name) in _HYBRID for name in names)
 
@@ -49,9 +49,9 @@ def check_hybrid(names: Sequence[str]) -> None:
 
 
 def mtp_place(names: Sequence[str]) -> MtpPlace:
-    """Return the stages that may have multi-token prediction layers.
+    """Return the stages that may have multi-token prediction layers; `names` are those of the model's layers.
 
-    Of a hybrid model the last, as its pattern ends with them; else one stage.
+    For a hybrid model that is the last stage, as its pattern ends with them; for any other all are on one stage.
     """
     return MtpPlace.LAST_STAGE if is_hybrid(names) else MtpPlace.ONE_STAGE
 

@@ -21,7 +21,7 @@ from pipesched.problem.quantities import DeviceId
 class StageCounts(NamedTuple):
     """The number of layers of each role on a stage, which is all that settings of a partition express.
 
-    `layers` are transformer layers, `mtp` multi-token prediction.
+    `layers` counts transformer layers, `mtp` those of multi-token prediction, `embedding` and `head` the model's ends.
     """
 
     embedding: int

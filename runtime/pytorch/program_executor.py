@@ -40,11 +40,12 @@ class RankStages(Protocol):
 
 
 class ProgramExecutor:
-    """The executor of one rank's program.
+    """The executor of this rank's row of `program`, on its stages (`local`).
 
-    `executed` has the steps of the last iteration, as text; `moved` is the number of bytes that the iteration copied to
-    the host. Each pass is run by a call of `watch(step, run)`, once the tensors that it waits for are there; `watch`
-    returns the result of `run()`.
+    `loss(output, target)` is the loss of a micro-batch. With `scale_grads` gradients are divided by the number of
+    micro-batches. `executed` has the steps of the last iteration, as text; `moved` is the number of bytes that the
+    iteration copied to the host. Each pass is run by a call of `watch(step, run)`, once the tensors that it waits for
+    are there; `watch` returns the result of `run()`.
     """
 
     def __init__(

@@ -35,11 +35,11 @@ def load(
 ) -> _PipelineScheduleRuntime | StagesRuntime:
     """Return the runtime of this rank, ready for `step`, which executes the order of a schedule file.
 
-    `stages` are this rank's: the module of each by its number, or `PipelineStage` objects. With `comms` sends and
-    receives are placed as in our plan, without it as PyTorch does. A schedule with offload, recomputation or several
-    chains gets our own runtime, whatever `comms` is. `step` takes the whole batch of the schedule's micro-batches; with
-    `scale_grads` it divides gradients by their number. The process group must exist. `BadInput` for what does not fit
-    the schedule.
+    `loss_fn(output, target)` is the loss of a micro-batch, needed where a chain's last stage is. `stages` are this
+    rank's: the module of each by its number, or `PipelineStage` objects. With `comms` sends and receives are placed as
+    in our plan, without it as PyTorch does. A schedule with offload, recomputation or several chains gets our own
+    runtime, whatever `comms` is. `step` takes the whole batch of the schedule's micro-batches; with `scale_grads` it
+    divides gradients by their number. The process group must exist. `BadInput` for what does not fit the schedule.
     """
     timeline = read_schedule(schedule).timeline
     where = timeline.problem.placement
@@ -94,7 +94,8 @@ def runtime_of(
 ) -> _PipelineScheduleRuntime:
     """Return PyTorch's runtime of these stages, with a job's rows loaded, which must be there.
 
-    With `scale_grads` it divides gradients by the number of micro-batches.
+    `loss_fn(output, target)` is the loss of a micro-batch, needed where the last stage is. With `scale_grads` it
+    divides gradients by the number of micro-batches.
     """
     assert job.rows is not None
     runtime = _PipelineScheduleRuntime(  # type: ignore[no-untyped-call]

@@ -64,9 +64,10 @@ class _Weight(torch.autograd.Function):
 
 
 class SleepingStage(nn.Module):
-    """A stage that computes x * weight, and sleeps for `seconds[kind]` in a pass of that kind.
+    """Stage `number`, which computes x * weight, and sleeps for `seconds[kind]` in a pass of that kind.
 
-    The first stage shifts its input by a parameter, since autograd would otherwise skip an input gradient there.
+    The keys of `seconds` are F, BW, B and W; a missing one is 0. The number is also the seed of the weight. The first
+    stage shifts its input by a parameter, since autograd would otherwise skip an input gradient there.
     """
 
     def __init__(self, number: int, first: bool) -> None:
@@ -79,7 +80,7 @@ class SleepingStage(nn.Module):
         self.fused = False
 
     def run_fused(self, fused: bool) -> None:
-        """Set whether the next backward is fused."""
+        """Set whether the backwards from now on are fused: B sleeps for the time of BW, and W does not sleep."""
         self.fused = fused
 
     def sleep(self, kind: str) -> None:

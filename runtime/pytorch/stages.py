@@ -24,10 +24,11 @@ from runtime.running.torch_timing import sleeping_seconds
 
 @dataclass(frozen=True)
 class RankStages:
-    """A process's stages by the placement's stage number.
+    """A process's stages of `model` by the placement's stage number.
 
-    `modules` run in the pipeline; `twins` are the same stages as they were built, sharing the parameters, for the
-    reference. `takes` and `gives` are the input and output of each. `draws` seeds those that use random numbers.
+    `stages` are the `modules` wrapped for PyTorch's runtime, and run in the pipeline; `twins` are the same stages as
+    they were built, sharing the parameters, for the reference. `takes` and `gives` are the input and output of each.
+    `draws` seeds those that use random numbers.
     """
 
     model: PipelineModel
@@ -120,8 +121,8 @@ _Result = TypeVar("_Result")
 class Draws:
     """Stages that draw random numbers in their forward, and the seeds of their forwards.
 
-    A schedule runs forwards in another order than the reference, so they would draw other numbers; seeded by stage and
-    micro-batch they draw the same.
+    A schedule runs forwards in another order than the reference, so they would draw other numbers; seeded by `seed`,
+    stage and micro-batch they draw the same. `stages` has the numbers of those that `watch` saw draw.
     """
 
     def __init__(self, seed: int, device: torch.device) -> None:

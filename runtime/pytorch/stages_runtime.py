@@ -37,7 +37,7 @@ class StageExecutor(Protocol):
     def step(self, inputs: Mapping[int, Any], targets: Mapping[int, Any]) -> dict[int, float]: ...
 
 
-# Makes the executor of the stages of this rank, with a loss.
+# Makes the executor of the stages of this rank, with loss(output, target) of a micro-batch.
 MakeExecutor: TypeAlias = Callable[[WiredStages, Callable[[Any, Any], Tensor]], StageExecutor]
 
 

@@ -21,8 +21,8 @@ _Point = Any
 class Tracer:
     """Recorder of the passes of one step on one device, with the times of the method that runs each.
 
-    Waiting is not included. `watch` and `run` record passes, `begin` starts a step, and `finish` returns its passes
-    with their starts and ends in seconds.
+    Waiting is not included. `microbatch_of` maps the number that PyTorch gives a micro-batch to ours. `watch` and `run`
+    record passes, `begin` starts a step, and `finish` returns its passes with their starts and ends in seconds.
     """
 
     def __init__(self, device: torch.device, heartbeat: Heartbeat, microbatch_of: Callable[[int], int]) -> None:
@@ -94,7 +94,7 @@ class Tracer:
         stage.backward_weight_one_chunk = backward_weight_one_chunk
 
     def run(self, step: Step, execute: Callable[[], Any]) -> Any:
-        """Run and record a pass of a program."""
+        """Run the pass `step` of a program by calling `execute`, record it, and return what the call returns."""
         if step.kind == F:
             self._seed(step.stage, step.microbatch)
         return self._run(PassKind(step.kind), step.stage, step.microbatch, execute)

@@ -24,8 +24,9 @@ BUILDS, REFERENCE = "builds its model", "computes the reference"
 class State:
     """The state of a process.
 
-    `doing` is `waits` or `runs`, for pass number `at` of its order, or free text for anything else. `job` is the number
-    of its job. `beat` grows with every change, so that a state that occurs again differs from one that did not change.
+    `doing` is `waits` or `runs`, for pass number `at` of its order (from 0), or free text for anything else. `job` is
+    the number of its job among those of the run. `beat` grows with every change, so that a state that occurs again
+    differs from one that did not change.
     """
 
     doing: str = STARTS
@@ -66,7 +67,7 @@ def read_state(path: Path) -> State:
 def who_waits(jobs: Sequence[Job], states: Sequence[State], devices: Sequence[DeviceId] | None = None) -> list[str]:
     """Return lines on what each device is doing; one for each pass on another device that its next pass needs.
 
-    `states` are those of `devices`, by default of all, in order.
+    `states` are those of `devices`, by default of all, in order; `jobs` are the run's, numbered by their place.
     """
     numbers = range(len(states)) if devices is None else devices
     return [line for device, state in zip(numbers, states, strict=True) for line in _lines(jobs, device, state)]

@@ -14,7 +14,7 @@ from runtime.traces.pipeline_trace import BlockTrace, PipelineTrace
 
 @dataclass(frozen=True)
 class Hints:
-    """Data that files may lack: devices of the pipeline, and micro-batches of a step; None if not given.
+    """Data that files may lack: numbers of pipeline `devices`, and of `microbatches` of a step; None if not given.
 
     `snapshots` are those of torch's allocator among the files, one for each trace, or none; `read_traces` sets them.
     """

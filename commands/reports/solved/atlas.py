@@ -47,10 +47,10 @@ _NEAR = Nearness()
 class Cell(NamedTuple):
     """A cell of the atlas; times are in twentieths of a device's forward (F of all its layers).
 
-    `length` is the number of micro-batches for each device, `memory` a share of 1F1B's peak, `times` a ratio of F, B
-    and W or of F and BW, `transfer` a share of F. `schedule`, `placement` and `published` are the name, placement and
-    time of the best published schedule that fits (None if none does); `value` is the time of the best order found, on
-    `placements`, and no order on them is faster than `lower_bound`.
+    `devices` is the number of devices, `length` that of micro-batches for each device, `memory` a share of 1F1B's peak,
+    `times` a ratio of F, B and W or of F and BW, `transfer` a share of F. `schedule`, `placement` and `published` are
+    the name, placement and time of the best published schedule that fits (None if none does); `value` is the time of
+    the best order found, on `placements`, and no order on them is faster than `lower_bound`.
     """
 
     devices: int
@@ -87,8 +87,8 @@ class Cell(NamedTuple):
 class _Measures(NamedTuple):
     """A problem in the units of the atlas, to find its nearest cell.
 
-    `length` is the number of micro-batches for each device, `memory` a share of 1F1B's peak (None: unlimited),
-    `backward`, `weight` and `transfer` shares of F; `weight` is None where backwards do not split.
+    `devices` is the number of devices, `length` that of micro-batches each, `memory` a share of 1F1B's peak (None:
+    unlimited), `backward`, `weight` and `transfer` shares of F; `weight` is None where backwards do not split.
     """
 
     devices: int
