@@ -8,9 +8,12 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
+
+from pipesched.ending_signals import HANG_UP, ending_signals
 
 # New objects between searches for garbage, then how many searches of each age there are between those of the next. With
 # Python's 700, 10 and 10 they take .4 of the 2.7 processor seconds of a small solve, with these .2.
@@ -27,15 +30,16 @@ def main() -> NoReturn:
     answered: list[int] = []
     alone = not atexit._ncallbacks()
     atexit.register(_end, answered)  # the first of ours, so that it runs last
-    for each in (signal.SIGINT, signal.SIGTERM):
+    for each in ending_signals():
         signal.signal(each, _end_at_once)
     from commands.main import main as command_line
-    from commands.shared.termination import leave, terminated
+    from commands.shared.termination import hung_up, leave, terminated
 
     try:
         code = command_line(began=began)
     except KeyboardInterrupt:  # while the command's handlers are replaced by those before it
-        _end_at_once(signal.SIGTERM if terminated.is_set() else signal.SIGINT, None)
+        last = signal.SIGTERM if terminated.is_set() else signal.SIGINT
+        _end_at_once(HANG_UP if HANG_UP is not None and hung_up.is_set() else last, None)
     if alone and not sys.flags.dev_mode:
         answered.append(code)
     leave(code)
@@ -46,19 +50,20 @@ def _end_at_once(number: int, _: FrameType | None) -> NoReturn:
 
     Ends the process without an exception, which might break an import.
     """
-    os.write(2, b"pipesched: interrupted\n" if number == signal.SIGINT else b"pipesched: terminated\n")
+    with suppress(OSError):  # a terminal that is gone
+        os.write(2, b"pipesched: interrupted\n" if number == signal.SIGINT else b"pipesched: terminated\n")
     os._exit(128 + number)
 
 
 def _end(answered: list[int]) -> None:
-    """Ignore SIGINT and SIGTERM from now on, and end the process with the exit code in `answered`, if there is one.
+    """Ignore signals from now on, and end the process with the exit code in `answered`, if there is one.
 
     What would follow is Python's own end: it restores the default handlers, with which a signal would end the process
     with another exit code, and takes apart all that was loaded, a quarter of a small solve's time. It is left to Python
     where output cannot be written, as it says so; in development mode, as it reports what was not closed; and where
     others, such as a profiler, have registered functions before, which run after this one.
     """
-    for each in (signal.SIGINT, signal.SIGTERM):
+    for each in ending_signals():
         signal.signal(each, signal.SIG_IGN)
     if answered:
         try:

@@ -17,9 +17,10 @@ from rich.text import Text
 
 from commands.options.values import seconds, share, whole
 from commands.shared.console import redraws
-from commands.shared.termination import end, raise_if_ended, terminated
+from commands.shared.termination import end, raise_if_ended, record
 from commands.shared.watch import stop_event
 from heuristics.catalogue import HEURISTICS
+from pipesched.ending_signals import ending_signals
 from pipesched.errors import BadInput
 from pipesched.problem.formatting import with_unit
 from pipesched.problem.problem import Problem
@@ -94,13 +95,12 @@ def seconds_to_search(args: Namespace, limit: float) -> float:
 
 @contextmanager
 def interrupt_sets(stop: Event) -> Iterator[None]:
-    """Context in which Ctrl-C or SIGTERM sets `stop`, or ends the program at once if `stop` is set already."""
+    """Context in which Ctrl-C, SIGTERM or SIGHUP sets `stop`, or ends the program if `stop` is set already."""
 
     def handler(number: int, frame: FrameType | None) -> None:
         if stop.is_set():
             end(number, frame)
-        if number == signal.SIGTERM:
-            terminated.set()
+        record(number)
         stop.set()
 
     with _handled(handler):
@@ -109,16 +109,16 @@ def interrupt_sets(stop: Event) -> Iterator[None]:
 
 @contextmanager
 def not_interrupted() -> Iterator[None]:
-    """Context in which Ctrl-C and SIGTERM are ignored, for the moment in which results are written."""
+    """Context in which Ctrl-C, SIGTERM and SIGHUP are ignored, for the moment in which results are written."""
     with _handled(signal.SIG_IGN):
         yield
 
 
 @contextmanager
 def _handled(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> Iterator[None]:
-    """Context with another handler for SIGINT and SIGTERM."""
+    """Context with another handler for the signals that end a command."""
     raise_if_ended()
-    before = [(number, signal.signal(number, handler)) for number in (signal.SIGINT, signal.SIGTERM)]
+    before = [(number, signal.signal(number, handler)) for number in ending_signals()]
     try:
         yield
     finally:

@@ -14,14 +14,15 @@ class Exit(IntEnum):
     """Exit codes of commands, which scripts may rely on.
 
     `DONE` (0); `NO` (1): infeasible or invalid; `BAD_INPUT` (2); `NOT_FOUND` (3): nothing found within a limit. Above
-    128 a signal ended the command: `INTERRUPTED` by Ctrl-C, `READER_GONE` as nobody reads standard output any more,
-    `TERMINATED`.
+    128 a signal ended the command: `HUNG_UP` as its terminal closed, `INTERRUPTED` by Ctrl-C, `READER_GONE` as nobody
+    reads standard output any more, `TERMINATED`.
     """
 
     DONE = 0
     NO = 1  # infeasible, or an invalid schedule
     BAD_INPUT = 2
     NOT_FOUND = 3  # a limit passed with no schedule found
+    HUNG_UP = 129  # as interrupted, by SIGHUP
     INTERRUPTED = 130
     READER_GONE = 141  # standard output was closed by who read it
     TERMINATED = 143  # as interrupted, by SIGTERM

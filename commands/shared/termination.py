@@ -1,4 +1,4 @@
-"""Signals and closed output: SIGTERM (from `timeout`, Slurm, Docker) ends a command as Ctrl-C does.
+"""Signals and closed output: SIGTERM (from `timeout`, Slurm, Docker) and SIGHUP end a command as Ctrl-C does.
 
 A closed pipe does not. While a search runs, `commands/options/search.py: interrupt_sets` handles Ctrl-C in its place.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import signal
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,16 +18,21 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 from commands.shared.catalogue import Exit
+from pipesched.ending_signals import HANG_UP, ending_signals
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-# Set once SIGTERM has come, to tell it from Ctrl-C.
-terminated = Event()
-# Set once either has come.
+# Set once SIGTERM or SIGHUP has come, to tell them from Ctrl-C, and once SIGHUP has.
+terminated, hung_up = Event(), Event()
+# Set once any of the three has come.
 ended = Event()
 # Set once who read standard output has closed it, as `| head` does.
 reader_gone = Event()
+
+
+# Descriptors of standard output and standard error.
+_PRINTED = 1, 2
 
 
 class _Pipe(io.FileIO):
@@ -55,23 +61,23 @@ def outlive_reader() -> None:
 
 @contextmanager
 def heed_signals() -> Iterator[None]:
-    """Context in which SIGTERM and Ctrl-C raise `KeyboardInterrupt` on the main thread.
+    """Context in which the signals that end a command raise `KeyboardInterrupt` on the main thread.
 
     So open files are cleaned up.
     """
-    terminated.clear()
-    ended.clear()
+    for each in (terminated, hung_up, ended):
+        each.clear()
     if current_thread() is not main_thread():
         yield
         return
-    before, report = [(each, signal.signal(each, end)) for each in (signal.SIGTERM, signal.SIGINT)], sys.unraisablehook
+    before, report = [(one, signal.signal(one, end)) for one in ending_signals()], sys.unraisablehook
     sys.unraisablehook = partial(_report_discarded, report)
     try:
         yield
     finally:
         sys.unraisablehook = report
-        for each, handler in before:
-            signal.signal(each, handler)
+        for one, handler in before:
+            signal.signal(one, handler)
 
 
 def _report_discarded(report: Callable[[sys.UnraisableHookArgs], object], found: sys.UnraisableHookArgs) -> None:
@@ -81,14 +87,22 @@ def _report_discarded(report: Callable[[sys.UnraisableHookArgs], object], found:
 
 
 def end(number: int, _frame: FrameType | None) -> None:
-    """Signal handler that ends the command at once with a `KeyboardInterrupt`.
-
-    It records that it did, and if the signal was SIGTERM.
-    """
+    """Signal handler that ends the command at once with a `KeyboardInterrupt`; it records that, and which signal."""
     ended.set()
-    if number == signal.SIGTERM:
-        terminated.set()
+    record(number)
     raise KeyboardInterrupt
+
+
+def record(number: int) -> None:
+    """Record that a signal ended the command; after SIGHUP a terminal is written to no more, since it is gone."""
+    if number != signal.SIGINT:
+        terminated.set()
+    if number == HANG_UP:
+        hung_up.set()
+        for stream in _PRINTED:
+            with suppress(OSError):
+                if stat.S_ISCHR(os.fstat(stream).st_mode):
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
 
 
 def raise_if_ended() -> None:
@@ -108,7 +122,7 @@ def leave(code: int) -> NoReturn:
     After a signal Python's own end is not used: Python kills itself by SIGINT, whatever the exit code, if an interrupt
     happened while a compiled library ran code at its import.
     """
-    if code in (Exit.INTERRUPTED, Exit.TERMINATED):
+    if code in (Exit.INTERRUPTED, Exit.TERMINATED, Exit.HUNG_UP):
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError, AttributeError):
                 stream.flush()
@@ -119,11 +133,13 @@ def leave(code: int) -> NoReturn:
 def exit_code(code: int) -> int:
     """Return the exit code to report for a command that ended with `code`.
 
-    Another one after SIGTERM or a closed output.
+    Another one after SIGTERM, SIGHUP or a closed output.
     """
     if code == Exit.DONE and reader_gone.is_set():
         return Exit.READER_GONE
-    return Exit.TERMINATED if code == Exit.INTERRUPTED and terminated.is_set() else code
+    if code == Exit.INTERRUPTED and terminated.is_set():
+        return Exit.HUNG_UP if hung_up.is_set() else Exit.TERMINATED
+    return code
 
 
 def drop_output() -> None:

@@ -15,6 +15,7 @@ from multiprocessing.connection import wait as wait_for
 from threading import Thread
 from typing import Any
 
+from pipesched.ending_signals import ending_signals
 from solver.sweeps.executor import Ended, run_task
 from solver.sweeps.solve_cell import Task
 
@@ -82,16 +83,18 @@ def _begin(stopping: Any) -> None:
     global _stopping  # noqa: PLW0603 - what a process of a pool is given at its start can be kept nowhere else
     _stopping = stopping
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: Thread(target=_end_unless_asked, daemon=True).start())
+    for each in ending_signals():
+        if each != signal.SIGINT:
+            signal.signal(each, lambda *_: Thread(target=_end_unless_asked, daemon=True).start())
     parent = multiprocessing.parent_process()
     if parent is not None:
         Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
 
 
 def _end_unless_asked() -> None:
-    """End the process unless the parent asks it to stop within two seconds; runs after SIGTERM.
+    """End the process unless the parent asks it to stop within two seconds; runs after SIGTERM or SIGHUP.
 
-    SIGTERM may reach all processes at once; the parent then asks them to end with the best found so far.
+    Either may reach all processes at once; the parent then asks them to end with the best found so far.
     """
     until = time.monotonic() + _ASKED_WITHIN
     while time.monotonic() < until:

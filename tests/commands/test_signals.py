@@ -11,10 +11,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from threading import Event
 
 import pytest
 
+from commands.shared import termination
 from commands.shared.file_arguments import write_schedule
+from pipesched.ending_signals import ending_signals
 from pipesched.files.schedule_file import ScheduleFile, read_schedule
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
@@ -50,8 +53,9 @@ def ended(process: subprocess.Popen[str] | Fork) -> tuple[int, str]:
     return process.returncode, err
 
 
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_search_that_is_ended_writes_its_best_schedule(sent: signal.Signals, code: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGINT", 130), ("SIGHUP", 129)])
+def test_a_search_that_is_ended_writes_its_best_schedule(name: str, code: int, tmp_path: Path) -> None:
+    sent = signal.Signals[name]
     (tmp_path / "hard.yaml").write_text(HARD)
     process = command(tmp_path, "solve", "hard.yaml", "-o", "out", "--workers", "1", "--time-limit", "600")
     assert process.stderr is not None
@@ -64,6 +68,29 @@ def test_a_search_that_is_ended_writes_its_best_schedule(sent: signal.Signals, c
     assert "interrupted: " in out
     assert not validate(read_schedule(tmp_path / "out" / "schedule.json").timeline)
     assert not list((tmp_path / "out").glob(".*"))
+
+
+def test_a_terminal_that_is_gone_is_written_to_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    master, terminal = os.openpty()
+    pipe = os.pipe()
+    monkeypatch.setattr(termination, "_PRINTED", (terminal, pipe[1]))
+    for name in ("terminated", "hung_up"):
+        monkeypatch.setattr(termination, name, Event())
+    os.close(master)
+    with pytest.raises(OSError, match="Input/output"):
+        os.write(terminal, b"x")
+    termination.record(signal.SIGHUP)
+    os.write(terminal, b"x")
+    os.write(pipe[1], b"to a file or pipe as before")
+    assert os.read(pipe[0], 99) == b"to a file or pipe as before"
+    assert termination.exit_code(130) == 129
+    for each in (terminal, *pipe):
+        os.close(each)
+
+
+def test_nohup_is_heeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signal, "getsignal", lambda _: signal.SIG_IGN)
+    assert ending_signals() == (signal.SIGINT, signal.SIGTERM)
 
 
 def test_sigterm_before_there_is_anything_to_write(tmp_path: Path) -> None:
