@@ -17,7 +17,7 @@ from commands.shared.file_arguments import add_json
 from commands.shared.measured_files import observations_of, read_measured
 from commands.shared.output import files_written, note, write_json
 from pipesched.errors import BadInput
-from pipesched.files.atomic_write import write_whole
+from pipesched.files.atomic_write import refuse_unwritable, write_whole
 from pipesched.files.model_configs.hardware_file import device_text
 from pipesched.files.model_configs.read_config import KINDS
 from pipesched.layers.recompute_rule import MODULES
@@ -53,6 +53,10 @@ def run(args: Namespace) -> Exit:
     Exit code 1 if the fitted rates do not explain the measured durations; the file is written all the same. `BadInput`
     if the device is named nowhere, or the output's name has another ending than that of a YAML or JSON file.
     """
+    if args.output:
+        if Path(args.output).suffix not in (".yaml", ".yml", ".json"):
+            raise BadInput(f"-o: found {args.output!r}; allowed: a name that ends in .yaml")
+        refuse_unwritable(args.output)
     files = read_measured(args.measured, args)
     hardware = args.hardware or files.hardware
     if hardware is None:
@@ -62,8 +66,6 @@ def run(args: Namespace) -> Exit:
     if args.mfu is not None:
         wanted = replace(wanted, device=replace(wanted.device, products=float(args.mfu)))
     fit = fit_rates(observations_of(files, args, wanted), wanted)
-    if args.output and Path(args.output).suffix not in (".yaml", ".yml", ".json"):
-        raise BadInput(f"-o: found {args.output!r}; allowed: a name that ends in .yaml")
     text = device_text(*report.named(fit, wanted.hardware), report.comments(fit, wanted.hardware))
     written = [write_whole(Path(args.output), text)] if args.output else []
     if args.json:

@@ -14,12 +14,13 @@ from commands.options.search import add_limits, interrupt_sets, limits_of, refus
 from commands.reports import schedule_table, side_by_side
 from commands.reports.plans import plan_comparison
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
-from commands.shared.file_arguments import add_json, add_objective, problem_of
+from commands.shared.file_arguments import add_json, add_objective, picture_kind, problem_of
 from commands.shared.not_applicable import add_why_not
 from commands.shared.output import complain, files_written, next_step, note, write_json
 from commands.shared.watch import add_watch, stop_event
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
+from pipesched.files.atomic_write import refuse_unwritable
 from pipesched.measurement.comparison import compared
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
@@ -80,6 +81,8 @@ def run(args: Namespace) -> Exit:
         raise BadInput("found no problem file; allowed: compare PROBLEM, or compare --measured TRACE")
     if args.output and args.noise is None and not args.measured:
         raise BadInput("found --output without --noise; allowed: with --noise, whose samples it draws, or --measured")
+    if args.output:
+        refuse_unwritable(args.output)
     if len(args.problems) > 1:
         return _several(args)
     if args.problems and is_plan_file(args.problems[0]):
@@ -89,6 +92,8 @@ def run(args: Namespace) -> Exit:
     problem = problem_of(args.problems[0], args.objective)
     if args.others or args.noise is not None:
         refuse_period(problem, "--with and --noise are")
+    if args.output:
+        picture_kind(Path(args.output))  # a wrong ending is said before the search
     names = published(args.schedules)
     others = [imported(problem, path) for path in args.others]
     solution = _found(problem, args)

@@ -21,7 +21,7 @@ from commands.shared.output import complain, files_written, idle_shown, percent,
 from commands.shared.tables import Column, table
 from commands.shared.watch import add_watch, stop_event
 from pipesched.errors import BadInput
-from pipesched.files.atomic_write import make_folder, write_whole
+from pipesched.files.atomic_write import refuse_unwritable, write_whole
 from pipesched.problem.formatting import plain, size, with_unit
 from pipesched.problem.problem import Problem
 from pipesched.results.analysis.frontier import Frontier, Point
@@ -64,7 +64,7 @@ def run(args: Namespace) -> Exit:
     refuse_period(problem, "a frontier is")
     kind = picture_kind(Path(args.output or "frontier.png"))
     if args.output:
-        make_folder(Path(args.output).parent)
+        refuse_unwritable(args.output)
     found = _sweep(problem, args)
     with not_interrupted():
         files = [write_whole(Path(args.output), render_frontier(found, kind))] if args.output and found.points else []

@@ -13,7 +13,7 @@ from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.output import files_written, next_step, with_program, write_json
 from pipesched.errors import BadInput
-from pipesched.files.atomic_write import write_whole
+from pipesched.files.atomic_write import is_device, write_whole
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.model_configs.model_config import ModelConfig
 from pipesched.files.model_configs.plan_of_config import SIZES, Wanted, plan_text, sizes_of
@@ -95,7 +95,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Exit:
     """Print the new file, or write it to the path given; `BadInput` if a file is there already.
 
-    A path that ends neither in .yaml nor in .yml gets the ending .yaml.
+    A path that ends neither in .yaml nor in .yml gets the ending .yaml, unless a device or pipe is there.
     """
     if args.file is not None and args.output is not None:
         raise BadInput("found NAME and --output; allowed: one of the two")
@@ -109,8 +109,8 @@ def run(args: Namespace) -> Exit:
     path = Path(name)
     if path.name in ("", ".."):
         raise BadInput(f"{name}: found a folder; allowed: the name of a file to write")
-    path = path if path.suffix in (".yaml", ".yml") else path.with_name(f"{path.name}.yaml")
-    if path.exists():
+    path = path if path.suffix in (".yaml", ".yml") or is_device(path) else path.with_name(f"{path.name}.yaml")
+    if path.exists() and not is_device(path):
         raise BadInput(f"{path}: found one of this name already; allowed: another name, or this one once it is removed")
     write_whole(path, text)
     if args.json:

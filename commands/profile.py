@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
-from pathlib import Path
 
 from commands.options.model import SIZES, add_model, sizes_of
 from commands.reports.measured import profile as profile_report
@@ -14,7 +13,7 @@ from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.output import complain, files_written, note, write_json
 from pipesched.errors import BadInput
-from pipesched.files.atomic_write import make_folder, write_whole
+from pipesched.files.atomic_write import refuse_unwritable, write_whole
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problem_file import problem_from
@@ -112,7 +111,7 @@ def run(args: Namespace) -> Exit:
         transfer=None if args.transfer is None else float(_decimal("--transfer", args.transfer)) / 1000,
     )
     if args.output:
-        make_folder(Path(args.output).parent)
+        refuse_unwritable(args.output)
     from runtime.pytorch.profiling.profiler import profile
 
     found = profile(request)

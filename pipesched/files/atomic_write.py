@@ -19,11 +19,32 @@ def make_folder(path: str | Path) -> Path:
     """
     folder = Path(path)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        (folder.resolve() if folder.is_symlink() else folder).mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return folder
-    except OSError as error:
-        raise BadInput(f"{folder}: cannot be written into: {error.strerror}") from None
+    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
+        raise BadInput(f"{folder}: cannot be written into: {getattr(error, 'strerror', None) or error}") from None
+
+
+def refuse_unwritable(path: str | Path) -> None:
+    """Check that a file can be written at `path`, and make its folder; `BadInput` if not, as where a folder is there.
+
+    Commands call this before a long search.
+    """
+    target = Path(path)
+    try:
+        if target.is_dir():
+            raise BadInput(f"{target}: found a folder; allowed: the name of a file to write")
+        if not is_device(target):
+            make_folder((target.resolve() if target.is_symlink() else target).parent)
+    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
+        raise BadInput(f"{target}: cannot be written: {getattr(error, 'strerror', None) or error}") from None
+
+
+def is_device(path: Path) -> bool:
+    """True if there is something at the path that is neither a file nor a folder, such as a pipe."""
+    # A link of /proc to a pipe leads to no path: it is followed by the system alone.
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def write_whole(path: str | Path, content: str | bytes) -> Path:
@@ -34,10 +55,10 @@ def write_whole(path: str | Path, content: str | bytes) -> Path:
     target = Path(path)
     data = content.encode() if isinstance(content, str) else content
     try:
-        place = target.resolve() if target.is_symlink() else target  # the link stays
-        if place.exists() and not place.is_file() and not place.is_dir():
-            place.write_bytes(data)
+        if is_device(target):
+            target.write_bytes(data)
             return target
+        place = target.resolve() if target.is_symlink() else target  # the link stays
         place.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
     except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle

@@ -102,12 +102,27 @@ def test_names_cannot_steer_the_terminal_or_the_report(tmp_path: Path, capsys: p
     assert "\x1b" not in capsys.readouterr().err
 
 
-def test_frontier_checks_its_output_before_the_sweep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "good.yaml").write_text(GOOD)
-    (tmp_path / "file").write_text("")
-    command = ["frontier", str(tmp_path / "good.yaml"), "-o", str(tmp_path / "file" / "f.png"), "--time-limit", "2"]
-    assert main(command) == 2
-    assert "point" not in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "ending"),
+    [
+        (("frontier", "good.yaml"), ".png"),
+        (("compare", "good.yaml", "--noise", "5%"), ".png"),
+        (("calibrate", "missing.yaml"), ".yaml"),
+    ],
+    ids=lambda one: one[0],
+)
+def test_an_output_is_checked_before_anything_is_searched(
+    words: tuple[str, ...], ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    Path("good.yaml").write_text(GOOD)
+    Path("file").write_text("")
+    Path(f"folder{ending}").mkdir()
+    for path in (f"file/f{ending}", f"folder{ending}", "f.xyz"):
+        assert main([*words, "-o", path]) == 2
+        said = capsys.readouterr().err.splitlines()
+        assert len(said) == 1 and ("found" in said[0] or "written" in said[0]) and "missing" not in said[0]
 
 
 @pytest.mark.parametrize("kind", ["problem.yaml", "schedule.json"])
