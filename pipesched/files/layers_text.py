@@ -7,6 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
+from pipesched.files.plans.features.catalogue import PLAN_FEATURES
 from pipesched.layers.layer import LayerType, RecomputeMode
 
 # Digits after the point of numbers that do not end within as many as the second.
@@ -16,9 +17,8 @@ _DIGITS, _MOST_DIGITS = 6, 20
 def layers_text(layers: Sequence[LayerType], timed: bool = True) -> str:
     """Return the YAML lines of a plan file for these layer types, from `layers:` on.
 
-    Keys with default values are left out, and so are a layer's keys for pieces, overlapped blocks and its parameters'
-    collectives and step. Numbers without a short decimal form are rounded up, `freed_by_backward` down. With `timed`
-    False, times are unknown: `forward` and `backward` are left out for the user to add.
+    Keys with default values are left out. Numbers without a short decimal form are rounded up, `freed_by_backward`
+    down. With `timed` False, times are unknown: `forward` and `backward` are left out for the user to add.
     """
     return "\n".join(["layers:", *(f"  - {_mapping(_entry(layer, timed))}" for layer in layers)]) + "\n"
 
@@ -41,8 +41,9 @@ def _entry(layer: LayerType, timed: bool) -> Iterator[tuple[str, str]]:
         yield "freed_by_backward", number_text(layer.freed_by_backward, up=False)
     if layer.recompute:
         yield "recompute", f"[{', '.join(map(_mode, layer.recompute))}]"
-    if layer.forward_only:
-        yield "frozen", "true"
+    for feature in PLAN_FEATURES:
+        for key, value in feature.layer_written(layer).items():
+            yield key, "true" if value is True else number_text(value)
     if layer.with_previous:
         yield "with_previous", "true"
 

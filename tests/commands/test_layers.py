@@ -93,6 +93,36 @@ def test_every_key_of_a_layer_is_written() -> None:
     assert second == {"name": "b", "forward": 1, "backward": 1, "weight": 0, "with_previous": True}
 
 
+@pytest.mark.parametrize(
+    ("more", "keys"),
+    [
+        (
+            {"sequence_chunks": {"count": 2}},
+            {"attention": "50%", "attention_backward": 0.25, "kept_for_later": 0.5},
+        ),
+        ({}, {"overlapped": 2.5}),
+        (
+            {"objective": "iteration", "parameters": {"gather": {"on": "dp"}, "reduce": {"on": "dp"}, "step": {}}},
+            {"gather": 1, "gathered": 2, "reduce": 3, "step": 4},
+        ),
+        ({}, {"frozen": True}),
+    ],
+    ids=("pieces", "blocks", "parameters", "frozen"),
+)
+def test_keys_of_a_layer_that_a_feature_has_are_written(
+    more: dict[str, object], keys: dict[str, object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    common = {"devices": 2, "microbatches": 2, "memory": {"capacity": 40}} | more
+    costs = {"forward": 1, "backward": 2, "activation": 1, "memory": 3}
+    layers = [{"name": "a", **costs, **keys}, {"name": "b", "count": 2, **costs}]
+    file, written = tmp_path / "plan.json", tmp_path / "layers.yaml"
+    file.write_text(json.dumps(common | {"layers": layers}), encoding="utf-8")
+    assert main(["layers", str(file), "-o", str(written)]) == 0
+    again = plan_problem_from(common | {"layers": read_yaml(written.read_text(), "written")["layers"]})  # type: ignore[index]
+    assert again.model == read_plan(file).model
+    assert again.model.layers[0] != again.model.layers[1].alone
+
+
 def test_the_files_in_the_documentation_are_read(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "layers.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
