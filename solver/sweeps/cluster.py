@@ -6,8 +6,9 @@ A cell is not lost if a worker dies.
 from __future__ import annotations
 
 import queue
-from threading import Event
+import time
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from pipesched.errors import BadInput
 from pipesched.extras import to_install
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 _CONNECT_SECONDS = 15
+# Between questions of a worker whether its cell is to end, and for what is asked to end.
+_ASK_SECONDS, _STOP_SECONDS = 1.0, 30.0
 GIVEN_UP = "the cluster gave it up"
 
 
@@ -30,6 +33,8 @@ class Cluster:
 
     def __init__(self, address: str) -> None:
         self._client = _connected(address)
+        self._stopping = f"pipesched-sweep-{uuid4().hex}"  # name of the scheduler's event that asks cells to end
+        self._until: float | None = None  # monotonic time at which cells that were asked to end are given up
         self._futures: dict[str, Future] = {}
         self._done: queue.SimpleQueue[str] = queue.SimpleQueue()
 
@@ -45,30 +50,47 @@ class Cluster:
 
     def submit(self, task: Task) -> None:
         # Not pure: a cell that failed is tried again, and asks for more than the scheduler may remember.
-        future = self._client.submit(_solve, task, VERSION, pure=False)
+        future = self._client.submit(_solve, task, VERSION, self._stopping, pure=False)
         self._futures[task.key] = future
         future.add_done_callback(lambda _: self._done.put(task.key))
 
     def ended(self, seconds: float) -> list[Ended]:
         found: list[Ended] = []
+        if self._until is not None and time.monotonic() > self._until:
+            self._drop()
         try:
-            found.append(self._of(self._done.get(timeout=seconds)))
+            self._take(self._done.get(timeout=seconds), found)
             while True:
-                found.append(self._of(self._done.get_nowait()))
+                self._take(self._done.get_nowait(), found)
         except queue.Empty:
             return found
 
     def stop(self) -> None:
-        """Cancel all running cells; their processes on the cluster work on until their time limit."""
+        """Ask all running cells to end; those that have not ended after `_STOP_SECONDS` are dropped."""
+        from distributed import Event
+
+        self._until = time.monotonic() + _STOP_SECONDS
+        try:
+            Event(self._stopping, self._client).set()
+        except (OSError, RuntimeError):  # the scheduler is gone
+            self._drop()
+
+    def _drop(self) -> None:
+        """Cancel all running cells; a worker that still solves one works on until the cell's time limit."""
         self._client.cancel(list(self._futures.values()), force=True)
         self._futures.clear()
 
     def close(self) -> None:
         self._client.close(timeout=5)
 
-    def _of(self, key: str) -> Ended:
+    def _take(self, key: str, found: list[Ended]) -> None:
+        """Add the cell of this key to those that have ended, unless it was dropped."""
         future = self._futures.pop(key, None)
-        if future is None or future.cancelled():
+        if future is not None:
+            found.append(self._of(key, future))
+
+    def _of(self, key: str, future: Future) -> Ended:
+        if future.cancelled():
             return Ended(key, None, GIVEN_UP)
         try:
             found: Ended = future.result(timeout=_CONNECT_SECONDS)
@@ -93,11 +115,28 @@ def _connected(address: str) -> Client:
         ) from None
 
 
-def _solve(task: Task, version: str) -> Ended:
+class _Asked:
+    """True once the scheduler's event of this name is set; asks the scheduler every `_ASK_SECONDS` at most."""
+
+    def __init__(self, name: str) -> None:
+        from distributed import Event
+
+        self._event, self._set, self._next = Event(name), False, 0.0
+
+    def is_set(self) -> bool:
+        now = time.monotonic()
+        if not self._set and now >= self._next:
+            self._next = now + _ASK_SECONDS
+            self._set = self._event.is_set()
+        return self._set
+
+
+def _solve(task: Task, version: str, stopping: str) -> Ended:
     """Solve a cell on a worker, if that has the same version of pipesched; else return the failure.
 
-    Another version could return an outcome that this one does not understand.
+    Another version could return an outcome that this one does not understand. `stopping` is the name of the event that
+    ends the search with the best found so far.
     """
     if version != VERSION:
         return Ended(task.key, None, f"the worker has pipesched {VERSION}, and the sweep is of {version}", lost=False)
-    return run_task(task, Event())
+    return run_task(task, _Asked(stopping))

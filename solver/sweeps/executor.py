@@ -49,7 +49,7 @@ class Executor(Protocol):
         """
 
     def stop(self) -> None:
-        """Ask all running tasks to end with the best found so far; those on a cluster are dropped without a result."""
+        """Ask all running tasks to end with the best found so far."""
 
     def close(self) -> None:
         """End all running tasks and free processes or connections; no task may be submitted after it."""

@@ -146,10 +146,9 @@ class _Run:
         return max(_LEAST_SECONDS, min(limit, left / turns))
 
     def _take(self, ended: Ended) -> None:
-        """Store an ended cell's outcome and its consequences for neighbours, then report it.
+        """Store an ended cell's outcome and its consequences for neighbours, or record why it failed; report it.
 
-        Without an outcome a cell whose process died is queued again, at most twice; any other failure is recorded, and
-        not reported.
+        A cell whose process died is queued again, at most twice, and not reported until it ends.
         """
         cell = self._cells[ended.key]
         if ended.outcome is None:
@@ -157,6 +156,7 @@ class _Run:
                 self._queue.insert(0, cell)
             else:
                 self._failures[cell.key] = ended.failure
+                self._say(self._row(cell))
             return
         self._keep(cell, ended.outcome)
         if ended.outcome.finished:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from threading import Event, Timer
 
 import pytest
 
@@ -83,6 +84,29 @@ def test_a_worker_killed_in_the_middle_loses_nothing(cluster: tuple[str, list[Fo
     assert workers[0].wait() == -signal.SIGKILL and workers[1].poll() is None
     assert sorted(finished) == list(range(6)) and found.count(State.FEASIBLE) == 6
     assert all(row.outcome and row.outcome.schedule for row in found.rows)
+
+
+def test_a_sweep_that_is_stopped_keeps_what_its_cells_have_found(
+    cluster: tuple[str, list[Fork]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from solver.sweeps import cluster as module
+    from solver.sweeps.cluster import Cluster
+
+    monkeypatch.setattr(module, "_STOP_SECONDS", 120)  # the workers may be busy
+    of, stop = sweep("transfer=0..3", document=HARD), Event()
+    executor = Cluster(cluster[0])
+    executor._client.wait_for_workers(2, timeout=120)
+    began = Timer(3, stop.set)  # two run, two wait
+    try:
+        with Store(tmp_path / "s.sqlite") as store:
+            began.start()
+            found = run_sweep(of, store, executor, Options(Limits(seconds=300, workers=1)), stop=stop)
+    finally:
+        executor.close()
+    kept = [row.outcome for row in found.rows if row.outcome is not None]
+    assert not [row.reason for row in found.rows if row.state is State.FAILED]
+    assert found.interrupted and len(kept) == 2 and not any(one.finished for one in kept)
+    assert all(one.schedule for one in kept)
 
 
 def test_no_scheduler_is_one_line() -> None:

@@ -205,8 +205,12 @@ def test_a_process_that_dies_is_tried_again_and_an_error_is_a_row(tmp_path: Path
         return outcome(10)
 
     of = sweep("memory=1..4")
-    found = ran(of, tmp_path, Pretended(answer))
+    moments: list[Moment] = []
+    with Store(tmp_path / "s.sqlite") as store:
+        found = run_sweep(of, store, Pretended(answer), Options(LIMITS), moments.append)
     assert [row.state.value for row in found.rows] == ["failed", "optimal", "failed", "optimal"]
+    said = {one.last.cell.number: one.last.state.value for one in moments if one.last is not None}
+    assert said == {row.cell.number: row.state.value for row in found.rows} and moments[-1].done == 4
     assert [times[cell.key] for cell in of.cells] == [1, 2, 3, 1]
     assert found.rows[0].reason == "ValueError: no" and not found.interrupted
     executor = Pretended(lambda task: outcome(10))
