@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from benchmarks.measured.table import CONFIGS
 from benchmarks.reporting.page import exit_code, machine, show, table
+from pipesched.errors import BadInput
 from pipesched.files.model_configs.hardware_file import find_device
 from pipesched.files.model_configs.plan_of_config import Wanted
 from pipesched.files.model_configs.read_config import read_config
@@ -74,8 +75,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help="into docs/results/layouts.md")
     args = parser.parse_args(arguments)
     page = PAGE if args.write else None
-    rows = [first_pass(one) for one in SUBJECTS if one.gpus <= args.gpus]
-    show(page, "python -m benchmarks.layouts --write", f"{machine(0, 1)}\n\n{table(HEAD, rows)}")
+    subjects = [one for one in SUBJECTS if one.gpus <= args.gpus]
+    whole = len(subjects) == len(SUBJECTS)
+    if page is not None and not whole and not args.longer:
+        raise BadInput(f"--write: found with --gpus {args.gpus}, which leaves rows out; allowed: with all rows")
+    rows = [first_pass(one) for one in subjects]
+    show(page if whole else None, "python -m benchmarks.layouts --write", f"{machine(0, 1)}\n\n{table(HEAD, rows)}")
     if args.longer:
         found = [searched(SEARCHED, seconds) for seconds in (args.default, args.longer)]
         show(
