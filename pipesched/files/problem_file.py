@@ -26,7 +26,7 @@ from pipesched.files.fields.stage_placement import placement_of
 from pipesched.files.fields.together import refused_together
 from pipesched.files.other_kinds import FileKind, refuse_other_kinds
 from pipesched.files.problems import visualiser_file
-from pipesched.files.problems.checks import mistakes
+from pipesched.files.problems.checks import WITHOUT_PARAMETERS, mistakes
 from pipesched.files.problems.memory_in_steps import memory_in_steps
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times, required
 from pipesched.files.problems.stages import stages_from
@@ -268,12 +268,9 @@ def with_objective(problem: Problem, objective: Objective) -> Problem:
     """
     parameters = problem.network.has_collectives or gathers_each_pass(problem.stages)
     if (objective.passes is not None) is not parameters:
-        allowed = (
-            "iteration, since the file has parameters"
-            if parameters
-            else "makespan or span, or the file with parameters"
-        )
-        raise BadInput(f"{problem.name}: objective: found {objective.name}; allowed: {allowed}")
+        found = "with parameters" if parameters else "without parameters"
+        allowed = "iteration" if parameters else WITHOUT_PARAMETERS
+        raise BadInput(f"{problem.name}: objective: found {objective.name} {found}; allowed: {allowed}")
     if parameters:
         return problem  # the file says whether the next iteration overlaps
     for line in refused_with_value(problem, "objective", objective.name):

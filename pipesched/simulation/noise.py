@@ -19,7 +19,10 @@ from pipesched.simulation.simulator import simulate
 # Samples drawn at a time: bounds the memory, and is the same for every schedule, so that all see the same numbers.
 BATCH = 250
 
-DISTRIBUTION = "log-normal factors of mean 1, independent for every pass; transfers as given"
+# A transfer is a task where it occupies a stream, else a lag.
+DISTRIBUTION = (
+    "log-normal factors of mean 1, independent for every task or block; transfers that occupy no stream as given"
+)
 
 
 class Noise(NamedTuple):

@@ -21,7 +21,7 @@ from pipesched.problem.placement import FIXED_CHUNKS
 # Devices that one message names.
 _NAMED = 20
 # The objectives of files without work once an iteration.
-_OTHER_OBJECTIVES = "makespan, span or period"
+WITHOUT_PARAMETERS = "makespan, span, period or free_memory"
 
 
 def mistakes(
@@ -47,7 +47,7 @@ def mistakes(
     if features or OBJECTIVES[form.objective].passes is not None:
         once = [one.name for one in features if one.once and getattr(form, one.name) is not None]
         keys: Any = form  # with those that features add
-        found += objective_mistakes(keys, once, _OTHER_OBJECTIVES, wrong)
+        found += objective_mistakes(keys, once, WITHOUT_PARAMETERS, wrong)
     if "times.weight" not in wrong:
         found += _backward(form)
     if "memory.activation" not in wrong:

@@ -140,9 +140,7 @@ def test_mistakes_are_one_line_each(keys: dict[str, Any], mistake: str) -> None:
 
 
 def test_the_objective_goes_with_parameters() -> None:
-    with pytest.raises(BadInput, match="objective: found span; allowed: iteration"):
+    with pytest.raises(BadInput, match="objective: found span with parameters; allowed: iteration"):
         with_objective(problem(2, 2, times=TIMES, **BOTH), Objective.SPAN)
-    with pytest.raises(
-        BadInput, match="objective: found iteration; allowed: makespan or span, or the file with parameters"
-    ):
+    with pytest.raises(BadInput, match="found iteration without parameters; allowed: makespan, span, period or free_"):
         with_objective(problem(2, 2, times=TIMES), Objective.ITERATION)
