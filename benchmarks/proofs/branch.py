@@ -90,7 +90,7 @@ class Branch:
         if self.further is not None and not any(self.where(problem, device) for device in range(problem.devices)):
             return None  # before the long work: their certificates all speak of a device
         objective = problem.objective
-        found = [*self.further(problem)] if self.further is not None else BOUNDS[self.kind].certify(problem, objective)
+        found = [*self.further(problem)] if self.further is not None else BOUNDS[self.bound].certify(problem, objective)
         own = [one for one in found if self._says(one.text, problem, one.device)]
         value = max((one.value_ticks for one in own), default=None)
         if value is None:
@@ -103,11 +103,16 @@ class Branch:
         strongest = next(one for one in own if one.value_ticks == value)
         return None if best > value else Claim(Fraction(value), strongest.text, float(1 - best / max(1, value)))
 
+    @property
+    def bound(self) -> str:
+        """The analytic bound whose certificates are of this kind."""
+        return self.kind.removesuffix(" in order")
+
     @cached_property
     def _others(self) -> list[str]:
         """The analytic bounds of other kinds, but those that count modes: others would seldom be the strongest."""
         mine = [*_SIMPLE, *(_COUNT_MODES if self.kind in _COUNT_MODES else ())]
-        return [name for name in mine if name != self.kind]
+        return [name for name in mine if name != self.bound]
 
     def _period(self, problem: Problem) -> Claim | None:
         """Of the bounds on the period, times m: the span of m micro-batches can be repeated, so it is no shorter."""

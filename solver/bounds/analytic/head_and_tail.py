@@ -47,19 +47,16 @@ class _BoundedInterval(NamedTuple):
     back: Ticks
 
 
-def head_and_tail(problem: Problem, objective: Objective, in_order: bool = False) -> list[Certificate]:
+def head_and_tail(problem: Problem, objective: Objective) -> list[Certificate]:
     """Return for each device the strongest certificate of the form head + busy interval + tail.
 
     It is the strongest over two choices: the device whose span is bounded, and the end of the busy interval (the last
-    gradient, or that of the last forward's micro-batch). With `in_order`, only the chain with the first micro-batches
-    of a queue can be first on the device, and only the one with its last micro-batches can be last; the result is then
-    empty for a problem without queues.
+    gradient, or that of the last forward's micro-batch). Where micro-batches of several chains form queues its kind is
+    "head and tail in order", else "head and tail".
     """
-    if in_order and not problem.walks.queues:
-        return []
     paths, found = Paths(problem), []
     for device, chains in visited(paths.view):
-        queue = _queue_ends(problem, chains) if in_order else _QueueEnds(range(len(chains)), range(len(chains)))
+        queue = _queue_ends(problem, chains)
         intervals = BusyIntervals(problem, paths, device, chains)
         firsts, spare = [chains[n] for n in queue.firsts], int(intervals.apart)
         # The first backward is of one of these.
@@ -74,7 +71,7 @@ def head_and_tail(problem: Problem, objective: Objective, in_order: bool = False
             shortest = min(zip(by_chain, tails, strict=True), key=lambda pair: pair[0].ticks + pair[1])
             for last_forward, (busy, back) in ((False, (always, min(tails))), (True, shortest)):
                 around = _BoundedInterval(ends.owner, last_forward, head, busy, back)
-                certificates.append(_certificate(problem, device, around, in_order))
+                certificates.append(_certificate(problem, device, around))
         found += sorted(certificates, key=lambda certificate: -certificate.value_ticks)[:1]
     return found
 
@@ -82,20 +79,21 @@ def head_and_tail(problem: Problem, objective: Objective, in_order: bool = False
 def _queue_ends(problem: Problem, chains: Sequence[Sequence[StageId]]) -> _QueueEnds:
     """Return two lists of indices in `chains`: those with micro-batches first in their queue, and last in it.
 
-    Stages of one queue run their forwards, and their backwards, in the order of micro-batches. `chains` are the stages
-    of one device by chain; the queue of a chain is that of its first stage here. Either all chains of a queue are on
-    the device, or none.
+    Stages of one queue run their forwards, and their backwards, in the order of micro-batches; without queues any chain
+    may be first and last. `chains` are the stages of one device by chain; the queue of a chain is that of its first
+    stage here. Either all chains of a queue are on the device, or none.
     """
     firsts, lasts = dict[int, int](), dict[int, int]()
     for n in sorted(range(len(chains)), key=lambda n: problem.microbatches_of[chains[n][0]].start):
-        queue = problem.walks.queues[chains[n][0]]
+        queue = problem.queue_of[chains[n][0]]
         firsts.setdefault(queue, n)
         lasts[queue] = n
     return _QueueEnds([*firsts.values()], [*lasts.values()])
 
 
-def _certificate(problem: Problem, device: int, around: _BoundedInterval, in_order: bool) -> Certificate:
+def _certificate(problem: Problem, device: int, around: _BoundedInterval) -> Certificate:
     owner, to_last_forward, head, busy, back = around
+    in_order = bool(problem.walks.queues)
     value = least_from(head + busy.ticks + back, largest_denominator(problem))
     if owner is None:
         since, until = "", "back to the first stage and the backward there"
@@ -112,13 +110,4 @@ def _certificate(problem: Problem, device: int, around: _BoundedInterval, in_ord
     return Certificate(name, value, f"{kept}{begin} {ending}: {amount(problem, value)}.", device, evidence)
 
 
-def head_and_tail_in_order(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return the head-and-tail certificates for micro-batches of several chains that pass each device in order.
-
-    Else none.
-    """
-    return head_and_tail(problem, objective, in_order=True)
-
-
 BOUNDS.register(Bound("head and tail", head_and_tail, rank=1, reads_memory=True))
-BOUNDS.register(Bound("head and tail in order", head_and_tail_in_order, rank=1, reads_memory=True))

@@ -28,7 +28,7 @@ from tests.support.makers import problem as linear
 HELD = Path(__file__).with_name("certificate_values.json")
 # Problems of each branch. Values that multipliers of a solver prove are left out: they may differ between machines.
 COUNT, SOLVED = 12, "load and memory over modes"
-KINDS = [branch for branch in BRANCHES if branch.kind.startswith("period: ") or branch.kind in BOUNDS.names()]
+KINDS = [branch for branch in BRANCHES if branch.kind.startswith("period: ") or branch.bound in BOUNDS.names()]
 
 
 def values(problem: Problem) -> str:
