@@ -33,11 +33,11 @@ def require_range(numbers: IntArray, largest: int = LARGEST) -> None:
         raise OutOfRange(f"its numbers exceed {largest:.1e}")
 
 
-def int64_sum(values: Sequence[Any], largest: int = LARGEST) -> int:
+def int64_sum(values: Sequence[Any]) -> int:
     """Return the sum of whole numbers that compiled code adds in any order.
 
-    `OutOfRange` if a partial sum might not fit, which is if the absolute `values` add up to more than `largest`.
+    `OutOfRange` if a partial sum might not fit, which is if the absolute `values` add up to more than `LARGEST`.
     """
-    if (reached := sum(map(abs, values))) > largest:
-        raise OutOfRange(f"its numbers add up to {float(reached):.1e}, more than {largest:.1e}")
+    if (reached := sum(map(abs, values))) > LARGEST:
+        raise OutOfRange(f"its numbers add up to {float(reached):.1e}, more than {LARGEST:.1e}")
     return sum(values)

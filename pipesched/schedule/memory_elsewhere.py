@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pipesched.problem.passes import Pass
 from pipesched.problem.quantities import DeviceId, MemorySteps, ReservoirId, Ticks
 from pipesched.schedule.timeline import Timeline
 
@@ -22,11 +21,9 @@ class ReservoirChange(NamedTuple):
     counts as never there, though a schedule must have room for it.
     """
 
-    reservoir: ReservoirId
     tick: Ticks
     amount: MemorySteps
     later: bool
-    of: Pass
 
 
 def changes_elsewhere(timeline: Timeline, reservoir: ReservoirId) -> Iterator[ReservoirChange]:
@@ -41,8 +38,8 @@ def changes_elsewhere(timeline: Timeline, reservoir: ReservoirId) -> Iterator[Re
             p = columns.passes[row]
             at_start, at_end = (problem.scaled(amount, p.microbatch) for amount in change)
             begin, end = (int(column[row]) for column in timeline.times)
-            yield ReservoirChange(reservoir, begin, at_start, True, p)
-            yield ReservoirChange(reservoir, end, at_end, False, p)
+            yield ReservoirChange(begin, at_start, True)
+            yield ReservoirChange(end, at_end, False)
 
 
 def steps_elsewhere(timeline: Timeline, reservoir: ReservoirId) -> list[tuple[Ticks, MemorySteps]]:
