@@ -89,15 +89,21 @@ def plan_from(
     placements = Placements(problem, limits, report, stop)
     search = _search(placements)
 
-    def run() -> None:
+    def begin() -> None:
         for start in given:
             with placements.errors_noted("the plan to start from"):
                 placements.start_from(start)
         if placements.best is not None:
             placements.say("the plans to start from")
+
+    def run() -> None:
         with placements.errors_noted("the search for plans"):
             search.run()
 
+    if problem.objective.repeats:  # a pattern is searched for each of them
+        placements.budget.within(begin, _PARAMS.least_seconds)
+    else:
+        begin()  # neither the time limit nor the user's stop loses a plan that is known
     placements.budget.within(run, _PARAMS.least_seconds)
     short = EVENNESS.steps * placements.budget.slowest_plan <= _PARAMS.evening_seconds
     placements.budget.within(placements.even_out, _PARAMS.evening_seconds if short else 0.0)

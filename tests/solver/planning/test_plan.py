@@ -268,3 +268,22 @@ def test_changes_are_proved_where_their_plans_are():
     assert [one.lower_bound >= found.lower_bound for one in short] == [one.slower for one in short]
     (faster,) = (one for one in short if one.text.endswith("faster"))
     assert found.lower_bound > faster.lower_bound >= found.lower_bound - next(changed_problems(problem)).saves
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_plan_to_start_from_is_kept_whatever_the_time(stopped, monkeypatch):
+    """As at Ctrl-C within `layouts`, whose recommended plan starts from a known one."""
+    known, stop, timed = plan(slackpipe(False), counted(1.0)), Event(), placements.retimed
+
+    def slow(*args):
+        time.sleep(0.2)
+        ask()  # as simulating very many passes does
+        return timed(*args)
+
+    monkeypatch.setattr(placements, "retimed", slow)
+    monkeypatch.setattr("pipesched.deadline._GRACE", 0.1)
+    monkeypatch.setattr(module, "_PARAMS", replace(module._PARAMS, least_seconds=0.1))
+    if stopped:
+        stop.set()
+    found = plan(slackpipe(False), Limits(seconds=0.05), stop=stop, start=known.best)
+    assert found.best is not None and found.value <= known.value and found.interrupted == stopped
