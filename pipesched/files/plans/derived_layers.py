@@ -42,43 +42,8 @@ _GROUPED = ("kv_heads", "head_size", "gated", "normalized")
 def derived_from(form: PlanFile) -> tuple[Derived, TrainingStep]:
     """Return the layers derived from `model` and `hardware`, which must be valid, and the training step around them."""
     model, hardware = form.model, form.hardware
-    assert model and hardware
-    assert model.layers and model.hidden and model.vocabulary and model.attention and model.sequence
-    dense = model.dense_layers
-    if dense is None:
-        dense = model.layers if model.experts is None else 0
-    shape = Shape(
-        model.layers,
-        model.hidden,
-        model.vocabulary,
-        _attention(model.attention, model.hidden),
-        model.ffn or 0,
-        dense,
-        _experts(model.experts),
-        model.mtp_layers,
-        model.gated,
-        model.tied,
-        model.experts_every,
-        _window(model.attention, model.layers, model.sequence) if model.flash else None,
-        None if model.mixer is None else mixing_of(model.mixer, model.hidden, model.layers),
-        model.pattern or "",
-    )
-    training = Training(
-        model.sequence,
-        model.microbatch_size,
-        _precision(model),
-        model.flash,
-        model.dropout,
-        model.weight_split,
-        None if model.recompute is None else tuple(model.recompute),
-        model.fused_norms,
-        model.fused_activation,
-        model.fused_accumulation,
-        model.fused_experts,
-        model.early_stop,
-        Loss(model.loss),
-        **{key: value for feature in PLAN_FEATURES for key, value in feature.training(form).items()},
-    )
+    assert model and hardware and model.sequence
+    shape, training = _shape(model), _training(form)
     shared = _parallel(model.parallel or ParallelSection.model_validate({}))
     device = replace(
         _hardware(hardware, shared, model.dtype),
@@ -103,6 +68,57 @@ def derived_from(form: PlanFile) -> tuple[Derived, TrainingStep]:
         bool(shape.pattern),
     )
     return replace(derived, assumptions=(*derived.assumptions, *_beyond(hardware, shared))), step
+
+
+def shape_mistakes(form: PlanFile) -> list[str]:
+    """Return a line for each mistake of features that shows in the shape of the file's model, which must be valid."""
+    assert form.model
+    shape, training = _shape(form.model), _training(form)
+    return [line for feature in PLAN_FEATURES for line in feature.shape_mistakes(form, shape, training)]
+
+
+def _shape(model: ModelSection) -> Shape:
+    assert model.layers and model.hidden and model.vocabulary and model.attention and model.sequence
+    dense = model.dense_layers
+    if dense is None:
+        dense = model.layers if model.experts is None else 0
+    return Shape(
+        model.layers,
+        model.hidden,
+        model.vocabulary,
+        _attention(model.attention, model.hidden),
+        model.ffn or 0,
+        dense,
+        _experts(model.experts),
+        model.mtp_layers,
+        model.gated,
+        model.tied,
+        model.experts_every,
+        _window(model.attention, model.layers, model.sequence) if model.flash else None,
+        None if model.mixer is None else mixing_of(model.mixer, model.hidden, model.layers),
+        model.pattern or "",
+    )
+
+
+def _training(form: PlanFile) -> Training:
+    model = form.model
+    assert model and model.sequence
+    return Training(
+        model.sequence,
+        model.microbatch_size,
+        _precision(model),
+        model.flash,
+        model.dropout,
+        model.weight_split,
+        None if model.recompute is None else tuple(model.recompute),
+        model.fused_norms,
+        model.fused_activation,
+        model.fused_accumulation,
+        model.fused_experts,
+        model.early_stop,
+        Loss(model.loss),
+        **{key: value for feature in PLAN_FEATURES for key, value in feature.training(form).items()},
+    )
 
 
 def _beyond(section: HardwareSection, parallel: Parallel) -> list[str]:

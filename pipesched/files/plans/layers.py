@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from pipesched.files.batch_sizes import COUNT
 from pipesched.files.fields.section import WrongPaths
 from pipesched.files.limits import LARGEST
-from pipesched.files.plans.derived_layers import derived_from, model_mistakes
+from pipesched.files.plans.derived_layers import derived_from, model_mistakes, shape_mistakes
 from pipesched.files.plans.features.catalogue import PLAN_FEATURES
 from pipesched.files.plans.memory_section import PlanMemory
 from pipesched.files.plans.schema import LayerEntry, LayerKeys, PlanFile, RecomputeEntry
@@ -55,6 +55,7 @@ def with_derived_layers(form: PlanFile, wrong: WrongPaths) -> tuple[Filled, list
         return Filled(form), []
     mistakes = [*model_mistakes(form.model, form.hardware), *_twice(form)]
     mistakes += [line for feature in PLAN_FEATURES for line in feature.model_mistakes(form)]
+    mistakes = mistakes or shape_mistakes(form)
     if mistakes or form.hardware is None:
         return Filled(form), mistakes
     derived, step = derived_from(form)

@@ -8,7 +8,7 @@ each tensor parallel device.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -53,8 +53,9 @@ def layer_activation(
     # The output of the softmax; with dropout a mask of a byte a number, and its output.
     a_score = 0 if training.flash else (2 * size + 1 if training.dropout else size) * heads * training.sequence
     a_score *= kind.attends
-    # Inputs of the first products of attention or a mixer, which share one, and of the block.
-    of_mixing = max(input_of("attention", "linear_qkv") * kind.attends, input_of("mixer") * kind.mixes)
+    # Inputs of the first products of attention and a mixer, which share one, and of the block.
+    mixing = [part for part, has in ((("attention", "linear_qkv"), kind.attends), (("mixer", ""), kind.mixes)) if has]
+    of_mixing = _shared_input(training, kind, name, mixing)
     normalized = whole * h * (of_mixing + _block_input(shape, training, kind, name))
     # Inputs of normalizations, and masks of dropout; where they are not fused, inside them also a copy in 32 bits.
     inputs = whole * kind.parts * h * (size + (1 if training.dropout else 0))
@@ -94,11 +95,12 @@ def layer_activation(
 def head_activation(shape: Shape, training: Training, parallel: Parallel) -> Activation:
     """Return the activation of the head: normalization, projection and 32-bit logits.
 
-    It is 4·s·b·h·(1 + v/h), section 4.3.
+    It is 4·s·b·h·(1 + v/h), section 4.3. Of the projection's input a number takes fewer bytes in a narrower format.
     """
-    hidden = hidden_bytes(shape, training, parallel)
+    hidden, number = hidden_bytes(shape, training, parallel), training.precision.number
+    read = hidden * min(training.format_of("head").operand / number, Fraction(1))
     size = training.precision.number if training.loss is Loss.FUSED else _LOGIT
-    return Activation(2 * hidden + logits(shape, training, parallel) * size, Fraction(0), hidden, {})
+    return Activation(hidden + read + logits(shape, training, parallel) * size, Fraction(0), hidden, {})
 
 
 def logits(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
@@ -162,8 +164,7 @@ def _assembled(attention: LatentAttention) -> int:
 def _block_input(shape: Shape, training: Training, kind: LayerKind, name: str) -> Fraction:
     """Return the bytes kept of a number of the input of a layer's block.
 
-    Each format in which its products read the number is a copy. The input of chosen experts is counted with what these
-    keep.
+    The input of chosen experts is counted with what these keep.
     """
     if not kind.block:
         return Fraction(0)
@@ -172,8 +173,16 @@ def _block_input(shape: Shape, training: Training, kind: LayerKind, name: str) -
         parts = [("router", "")]
         parts += [("shared_experts", "linear_fc1")] if shape.experts.shared else []
         parts += [("latents", "")] if shape.experts.latent else []
+    return _shared_input(training, kind, name, parts)
+
+
+def _shared_input(training: Training, kind: LayerKind, name: str, readers: Sequence[tuple[str, str]]) -> Fraction:
+    """Return the bytes kept of a number that the products of several parts read, a copy for each of their formats.
+
+    `readers` are these parts, each with Megatron-Core's name of the product.
+    """
     found: dict[Format, Fraction] = {}
-    for part, module in parts:
+    for part, module in readers:
         own = training.format_of(part, kind.within)
         found[own] = max(found.get(own, Fraction(0)), _input_bytes(training, name, module, own))
     return sum(found.values(), Fraction(0))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
 from typing import NamedTuple
 
 from pipesched.layers.derived.activations import (
@@ -28,6 +27,7 @@ from pipesched.layers.derived.kernels import (
     TRAFFIC,
     attention_seconds,
     converted_bytes,
+    head_casts,
     layer_traffic,
     module_seconds,
     products_seconds,
@@ -57,7 +57,7 @@ from pipesched.layers.derived.parameters import (
     vocabulary_parameters,
     with_wide,
 )
-from pipesched.layers.derived.precision import ENDS
+from pipesched.layers.derived.part_formats import runs_of
 from pipesched.layers.derived.rounding import Steps
 from pipesched.layers.derived.shape import Hardware, LayerKind, Parallel, Shape, Training
 from pipesched.layers.layer import LayerType, RecomputeMode
@@ -93,8 +93,8 @@ class _Kind(NamedTuple):
     """A type of layer, of which a model has `number`: its matrix products, parameters, activations, and memory traffic.
 
     It reads `inputs` hidden states and moves `traffic` bytes in the forward besides products. `layer` is what the layer
-    has; None for the head. `adapters` are the parameters of its LoRA adapters. `converted` are the bytes moved in each
-    direction to keep the activation function's input in another format.
+    has; None for the head. `adapters` are the parameters of its LoRA adapters. `converted` are the bytes moved in the
+    forward and in the backward, to keep the activation function's input in another format and for a head in one.
     """
 
     name: str
@@ -106,7 +106,7 @@ class _Kind(NamedTuple):
     layer: LayerKind | None = None
     inputs: int = 1
     adapters: Parameters = NO_PARAMETERS
-    converted: float = 0.0
+    converted: tuple[float, float] = (0.0, 0.0)
 
 
 def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> Derived:
@@ -168,38 +168,23 @@ def _kinds(shape: Shape, training: Training, parallel: Parallel) -> list[_Kind]:
     layers = {kind: of(kind) for kind in {kind for kind, _ in runs}}
     for kind, number in runs:
         converted = converted_bytes(shape, training, parallel, kind)
-        found.append(_Kind(shape.name_of(kind), number, *layers[kind], kind, converted=converted))
+        found.append(_Kind(shape.name_of(kind), number, *layers[kind], kind, converted=(converted, converted)))
+    there, back = head_casts(shape, training, parallel)
     if shape.mtp_layers:
         own = predicting(shape)
+        converted = converted_bytes(shape, training, parallel, own)
         activation = mtp_activation(shape, training, parallel)
         parameters = with_wide(mtp_parameters(shape), mtp_matrices(shape), training, own.within)
         found.append(
             _Kind("mtp", shape.mtp_layers, mtp_products(shape, training, parallel),
                   layer_traffic(shape, training, parallel, own) + logits, parameters, activation, own,
-                  inputs=2, converted=converted_bytes(shape, training, parallel, own))
+                  inputs=2, converted=(converted + there, converted + back))
         )  # fmt: skip
     head = head_activation(shape, training, parallel)
     products = head_products(shape, training, parallel)
-    found.append(_Kind("head", 1, products, logits, vocabulary._replace(norms=shape.hidden), head))
+    parameters = vocabulary._replace(norms=shape.hidden)
+    found.append(_Kind("head", 1, products, logits, parameters, head, converted=(there, back)))
     return [_with_adapters(kind, shape, training) for kind in found]
-
-
-def runs_of(shape: Shape, training: Training) -> list[tuple[LayerKind, int]]:
-    """Return the transformer layers in order as runs of equal layers, each run as its kind and number of layers.
-
-    Where products of the first or last layers stay in 16 bits (`training.formats`), these layers are runs of their own,
-    whose kind is within `ENDS`.
-    """
-    formats, found, at = training.formats, list[tuple[LayerKind, int]](), 0
-    kept = formats.some_narrow(training.precision.format)
-    first, last = (formats.first, shape.layers - formats.last) if kept else (0, shape.layers)
-    for kind, number in shape.runs:
-        cuts = sorted({at, at + number, *(cut for cut in (first, last) if at < cut < at + number)})
-        for start, end in pairwise(cuts):
-            inside = first <= start < last
-            found.append((kind if inside else kind._replace(within=ENDS), end - start))
-        at += number
-    return found
 
 
 def _with_adapters(kind: _Kind, shape: Shape, training: Training) -> _Kind:
@@ -240,12 +225,13 @@ class _Rates:
             ring, ring_back = ring_seconds(*where, attention, False), ring_seconds(*where, back, True)
         if layer is not None and layer.mixes:
             scan, scan_back = scan_seconds(*where)
-        moved = converted = 0.0
+        moved = converted = converted_back = 0.0
         if self.hardware.memory_rate:
-            moved, converted = (each / self.hardware.memory_rate for each in (kind.traffic, kind.converted))
+            every = kind.traffic, *kind.converted
+            moved, converted, converted_back = (each / self.hardware.memory_rate for each in every)
         exchanged = self._exchanged(kind)
         forward += attention + moved + converted + ring + scan
-        to_input += back + TRAFFIC.back * moved + converted + ring_back + scan_back
+        to_input += back + TRAFFIC.back * moved + converted_back + ring_back + scan_back
         launch = 0.0 if layer is None else self._launch(layer)
         wait = self.hardware.moe_wait if moe else 0.0
         forward = max(forward, launch) + exchanged + wait

@@ -152,11 +152,9 @@ def layer_traffic(shape: Shape, training: Training, parallel: Parallel, kind: La
         moved += _attention_moved(shape, training, own)
     if kind.mixes and shape.mixing is not None:
         moved += own * float(shape.mixing.mixer.moved)
-    # What attention's products read, or a mixer's.
-    casts = max(
-        TRAFFIC.casts(training.format_of("attention", kind.within)) if kind.attends else 0.0,
-        TRAFFIC.casts(training.format_of("mixer", kind.within)) if kind.mixes else 0.0,
-    )
+    # What attention's products and a mixer's read, once for each format.
+    readers = [part for part, has in (("attention", kind.attends), ("mixer", kind.mixes)) if has]
+    casts = sum(TRAFFIC.casts(format) for format in {training.format_of(part, kind.within) for part in readers})
     converted = tokens * shape.hidden * casts
     if not kind.block:
         return moved * size + converted
@@ -204,6 +202,16 @@ def _block_casts(shape: Shape, training: Training, parallel: Parallel, kind: Lay
     if training.fused_experts:
         return routed * width * casts
     return routed * (width + shape.experts.ffn) * TRAFFIC.grouped
+
+
+def head_casts(shape: Shape, training: Training, parallel: Parallel) -> tuple[float, float]:
+    """Return the bytes moved to convert what the head's products read to a narrower format: forward, and backward.
+
+    The forward converts hidden states, the backward gradients of logits, of which there are far more; 0 for no format.
+    """
+    casts = TRAFFIC.casts(training.format_of("head"))
+    tokens, own = stage_tokens(training, parallel), tokens_of(training, parallel)
+    return float(tokens) * shape.hidden * casts, float(own) * shape.vocabulary * casts
 
 
 def converted_bytes(shape: Shape, training: Training, parallel: Parallel, kind: LayerKind) -> float:

@@ -234,6 +234,16 @@ def test_a_frozen_mixer_keeps_no_input_of_its_products() -> None:
          "model.precision.first_layers: found 7; allowed: up to the 6 layers"),
         ({"precision": {"first_layers": 0, "last_layers": 8}},
          "model.precision.last_layers: found 8; allowed: up to the 6 layers"),
+        ({"dtype": "fp32", "precision": {"first_layers": 2}},
+         "model.precision.first_layers: found 2 with dtype fp32; allowed: 0, as all layers stay in 32 bits"),
+        ({"dense_layers": 0, "precision": {"mlp": "bf16"}},
+         "model.precision.mlp: found in a model without it; allowed: attention, experts, router, head"),
+        ({"dense_layers": 6, "precision": {"experts": "bf16"}},
+         "model.precision.experts: found in a model without it; allowed: attention, mlp, head"),
+        ({"precision": {"mlp": "mxfp8", "first_layers": 2}},
+         "model.precision.mlp: found mxfp8, but all its layers are those of first_layers; allowed: without it"),
+        ({"dense_layers": 6, "mtp_layers": 1, "precision": {"experts": "mxfp8", "mtp": "fp8", "last_layers": 1}},
+         "model.precision.experts: found mxfp8, but all its layers are those of last_layers, mtp; allowed: without it"),
         ({"precision": {"attention": "fp12"}}, "model.precision.attention: found 'fp12'; allowed: bf16, "),
         ({"precision": {"attn": "bf16"}}, "model.precision.attn: unknown key"),
     ],
@@ -242,6 +252,79 @@ def test_precisions_that_make_no_sense(model: dict[str, Any], message: str) -> N
     with pytest.raises(BadInput) as error:
         _layers(**model)
     assert error.value.mistakes[0].startswith(f"plan: {message}")
+
+
+def test_formats_that_agree_with_what_the_layers_have_are_accepted() -> None:
+    """At both ends in 16 bits, in prediction in its format, and experts of prediction alone."""
+    cases: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({"mlp": "bf16", "first_layers": 2}, {}),
+        ({"mlp": "mxfp8", "first_layers": 1}, {}),
+        ({"experts": "mxfp8", "mtp": "mxfp8"}, {"dense_layers": 6, "mtp_layers": 1}),
+        ({"experts": "mxfp8"}, {"dense_layers": 6, "mtp_layers": 1}),
+    ]
+    for precision, more in cases:
+        assert _layers(precision=precision, **more)
+
+
+def test_a_note_says_that_formats_change_nothing() -> None:
+    def notes(**more: Any) -> list[str]:
+        document = {"devices": 2, "microbatches": 4, "model": _MODEL | more, "hardware": _HARDWARE}
+        return [*plan_problem_from(document).notes]
+
+    line = "model.precision: changes nothing: with dtype {} all products have these formats anyway"
+    assert notes(dtype="bf16", precision={"last_layers": 2, "mlp": "bf16"}) == [line.format("bf16")]
+    assert notes(precision={"head": "bf16", "mlp": "fp8"}) == [line.format("fp8")]
+    assert (
+        notes(precision={"last_layers": 1}) == notes(precision={"mlp": "bf16"}) == notes() == notes(precision={}) == []
+    )
+
+
+def test_a_head_in_fewer_bits_converts_what_its_products_read() -> None:
+    """Hidden states in the forward, and gradients of logits in the backward; it keeps its input in that format."""
+    rates = {"product_tflops": 100}  # as in 16 bits, so that conversion alone differs
+    for name, more in (("head", {}), ("mtp", {"mtp_layers": 1})):
+
+        def own(of: str, layer: str = name, settings: dict[str, Any] = more) -> LayerType:
+            hardware = {"memory_bandwidth": 1000} | rates
+            found = _layers(hardware, precision={"head": of}, **settings)
+            return next(one for one in found if one.name == layer)
+
+        kept, narrow = own("bf16"), own("fp8")
+        there = 2048 * 1024 * 6 / 1e12 * 1e3  # 2,048 tokens, 6 bytes a number
+        assert float(narrow.forward - kept.forward) == pytest.approx(there, abs=6e-4)
+        assert float(narrow.backward - kept.backward) == pytest.approx(2 * there, abs=1.1e-3)
+        assert float(kept.activation - narrow.activation) * 2**30 == pytest.approx(2048 * 1024, rel=1e-2)
+
+
+def test_attention_and_mixer_side_by_side_read_their_input_once_for_each_format() -> None:
+    mixer = mixer_of("mamba2", MixerSizes(1024, 32, 8, 128, 64, 4, 128, 64, True))
+    shape, kind = replace(SHAPE, mixing=Mixing(mixer, both=True)), LayerKind(False, mixes=True)
+
+    def moved(**parts: str) -> float:
+        return layer_traffic(shape, _training(**parts), Parallel(), kind) / 2048 / 1024
+
+    def kept(**parts: str) -> Fraction:
+        own = _training(mixer_output="nvfp4", **parts)
+        return layer_activation(shape, own, Parallel(), kind).total / 2048 / 1024
+
+    four, eight = FORMATS["nvfp4"].operand, FORMATS["mxfp8"].operand
+    assert moved() - moved(mixer="bf16") == moved() - moved(attention="bf16") == 0
+    assert moved(mixer="bf16", attention="bf16") == moved() - 6
+    assert moved(mixer="mxfp8") - moved() == 4
+    assert kept(mixer="mxfp8") - kept() == eight
+    assert kept(mixer="bf16") - kept() == 2
+    # Attention's output reads as many numbers, in its format.
+    assert kept(attention="mxfp8") - kept() == eight + (eight - four)
+
+
+def test_an_assumption_says_that_fused_experts_without_a_gate_were_no_faster() -> None:
+    def said(**more: Any) -> bool:
+        document = {"devices": 2, "microbatches": 4, "model": _MODEL | more, "hardware": _HARDWARE}
+        return any("fused_experts" in one for one in plan_problem_from(document).assumptions)
+
+    assert said(gated=False, fused_experts=True)
+    assert not said(fused_experts=True) and not said(gated=False)
+    assert not said(gated=False, fused_experts=True, experts=None, dense_layers=None)
 
 
 def test_rates_of_parts_in_other_formats() -> None:

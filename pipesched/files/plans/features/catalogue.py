@@ -17,6 +17,7 @@ from pydantic import create_model
 from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.section import Section, WrongPaths
 from pipesched.files.fields.together import Refused
+from pipesched.layers.derived.shape import Shape, Training
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.layers.training_step import TrainingStep
@@ -71,8 +72,9 @@ class PlanFeature:
     all of these; `refused` are the features that it excludes.
 
     For a file with a model's shape, `model_mistakes` yields mistakes of keys that go with it, `training` returns fields
-    of `Training` and `hardware` fields of `Hardware`; `derived` returns the model's layers, the training step around
-    them, and a line for each mistake.
+    of `Training` and `hardware` fields of `Hardware`; if there are no mistakes, `shape_mistakes` yields those that show
+    in the model's shape; `derived` returns the model's layers, the training step around them, and a line for each
+    mistake.
 
     Before the plan problem is made, in this order: `rewritten` changes other keys of the document, in plain numbers;
     `of_document` yields mistakes of the document as it was before; `filled` fills in other keys of the form and returns
@@ -106,6 +108,7 @@ class PlanFeature:
     model_mistakes: Callable[[PlanForm], Iterator[str]] = lambda _: iter(())
     training: Callable[[PlanForm], Mapping[str, Any]] = lambda _: {}
     hardware: Callable[[PlanForm], Mapping[str, Any]] = lambda _: {}
+    shape_mistakes: Callable[[PlanForm, Shape, Training], Iterator[str]] = lambda *_: iter(())
     derived: Callable[[PlanForm, Layers, TrainingStep], tuple[Layers, TrainingStep, list[str]]] = (
         lambda _, layers, step: (
             layers,
