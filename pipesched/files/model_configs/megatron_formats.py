@@ -37,7 +37,11 @@ def formats_of(keys: Keys, values: Mapping[str, Any], layers_of_one: int) -> tup
     file = next((name for name in ("te_precision_config_file", "kitchen_config_file") if _on(values, name)), None)
     notes = [f"{file}: formats of single products are in that file: say them in model.precision"] if file else []
     found: dict[str, Any] = {"dtype": dtype} | ({"precision": precision} if precision else {})
-    if gathered := next((name for name in ("fp8_param_gather", "fp8_param") if _on(values, name)), None):
+    four = next((name for name in ("fp4_param_gather", "fp4_param") if _on(values, name)), None)
+    if four and dtype == "nvfp4":  # Transformer Engine keeps rows and columns apart: 9 / 16 bytes a number each.
+        found["weight_bytes"] = 1
+        notes.append(f"{four}: weights are counted in 8 bits: two copies in 4, of which one is gathered")
+    elif gathered := next((name for name in ("fp8_param_gather", "fp8_param") if _on(values, name)), None):
         if dtype == "fp8":
             found["weight_bytes"] = 1
         else:  # Megatron gathers weights of MXFP8 in 16 bits, and casts each to two copies.

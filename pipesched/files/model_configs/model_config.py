@@ -17,7 +17,8 @@ class ModelConfig:
     `model` has keys of a plan file's section `model`, without sequence and sizes of parallelism. `settings` has the
     settings that the source gives of `sequence`, `microbatch_size`, `devices`, `microbatches`, `tensor`, `context`,
     `expert` and `data`. `longest` is the longest sequence, in tokens, that the model takes; `notes` name what was left
-    out. `fsdp`: the program that trains it uses PyTorch's own layers, sharding and recomputation.
+    out. `fsdp`: the program that trains it uses PyTorch's own layers, sharding and recomputation; `reduction_bytes`:
+    of a gradient as its sharded gradients are reduced, None if the source does not say.
     """
 
     name: str
@@ -26,6 +27,7 @@ class ModelConfig:
     longest: int | None = None
     notes: tuple[str, ...] = ()
     fsdp: bool = False
+    reduction_bytes: int | None = None
 
 
 class Keys:

@@ -149,7 +149,8 @@ def _training(config: ModelConfig, wanted: Wanted) -> Iterator[_Entry]:
     if config.fsdp and "early_stop" not in own:
         yield _Entry("early_stop", True, "PyTorch's checkpoints do not run a layer's last product again")
     if config.fsdp and wanted.training.get("sharding") in _REDUCED_EARLY and "reduction_bytes" not in own:
-        yield _Entry("reduction_bytes", 4, "torchtitan reduces gradients in 32 bits (mixed_precision_reduce)")
+        reduced, usual = config.reduction_bytes, "torchtitan reduces gradients in 32 bits (mixed_precision_reduce)"
+        yield _Entry("reduction_bytes", reduced or 4, "of the configuration" if reduced else usual)
     for key, value in own.items():
         yield _Entry(key, value, "given")
     sizes = sizes_of(config, wanted)

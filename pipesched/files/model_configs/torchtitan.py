@@ -59,10 +59,14 @@ FLAVORS: Mapping[tuple[str, str], Mapping[str, Any]] = {
 }
 
 
-def from_torchtitan(document: Mapping[str, Any], source: str) -> ModelConfig:
-    """Return the model and training settings of a torchtitan job configuration; `BadInput` for an unknown flavor.
+# Number formats of `mixed_precision_param` and `mixed_precision_reduce`: as a `dtype`, and bytes of a number.
+_FORMATS: Mapping[str, tuple[str, int]] = {"bfloat16": ("bf16", 2), "float16": ("fp16", 2), "float32": ("fp32", 4)}
 
-    `document` is its content, `source` its name in messages.
+
+def from_torchtitan(document: Mapping[str, Any], source: str) -> ModelConfig:
+    """Return the model and training settings of a torchtitan job configuration.
+
+    `document` is its content, `source` its name in messages. `BadInput` for an unknown flavor or number format.
     """
     sections = {key: document.get(key, {}) for key in ("model", "training", "parallelism")}
     wrong = {key: value for key, value in sections.items() if not isinstance(value, Mapping)}
@@ -85,5 +89,25 @@ def from_torchtitan(document: Mapping[str, Any], source: str) -> ModelConfig:
         "context": keys.optional("context_parallel_degree"),
         "expert": keys.optional("expert_parallel_degree"),
     }
+    training = sections["training"]
+    dtype, _ = _format(keys, training, "mixed_precision_param")
+    _, reduced = _format(keys, training, "mixed_precision_reduce")
     keys.check()
-    return ModelConfig(f"{name}-{flavor}", model, without_none(settings), fsdp=True)
+    notes = ("mixed_precision_param: products in 32 bits are counted at the rate of 16",) if dtype == "fp32" else ()
+    own = {**model} | ({"dtype": dtype} if dtype else {})
+    return ModelConfig(
+        f"{name}-{flavor}", own, without_none(settings), notes=notes, fsdp=True, reduction_bytes=reduced
+    )  # fmt: skip
+
+
+def _format(keys: Keys, training: Mapping[str, Any], name: str) -> tuple[str | None, int | None]:
+    """Return the number format under `name` in the section `training`, as a `dtype` and in bytes; None if missing.
+
+    A wrong value is added to the mistakes of `keys`.
+    """
+    value = training.get(name)
+    if isinstance(value, str) and value in _FORMATS:
+        return _FORMATS[value]
+    if value is not None:
+        keys.mistakes.append(f"{keys.source}: training.{name}: found {shown(value)}; allowed: {', '.join(_FORMATS)}")
+    return None, None

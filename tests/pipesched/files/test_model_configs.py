@@ -211,6 +211,8 @@ def test_what_is_not_counted_is_said() -> None:
         ({"fp8": "e4m3", "fp8_param": True}, {"dtype": "fp8", "weight_bytes": 1}),
         ({"fp8": "e4m3", "fp8_param_gather": False}, {"dtype": "fp8"}),
         ({"fp8_param_gather": True}, {}),
+        ({"fp4": "e2m1", "fp4_param_gather": False}, {"dtype": "nvfp4"}),
+        ({"fp8": "e4m3", "fp4_param_gather": True}, {"dtype": "fp8"}),
     ],
 )  # fmt: skip
 def test_formats_of_megatron(more: dict[str, Any], keys: dict[str, Any]) -> None:
@@ -237,6 +239,13 @@ def test_weights_of_mxfp8_are_counted_in_16_bits() -> None:
     config = from_megatron(PLAIN | {"num_layers": 4} | gathered, "args.sh")
     assert "weight_bytes" not in config.model
     assert config.notes == ("fp8_param_gather: weights are counted in 16 bits",)
+
+
+@pytest.mark.parametrize("name", ["fp4_param_gather", "fp4_param"])
+def test_weights_of_nvfp4_are_counted_in_8_bits(name: str) -> None:
+    config = from_megatron(PLAIN | {"num_layers": 4, "fp4_format": "e2m1", name: True}, "args.sh")
+    assert config.model["weight_bytes"] == 1
+    assert config.notes == (f"{name}: weights are counted in 8 bits: two copies in 4, of which one is gathered",)
 
 
 def test_a_plan_takes_bytes_of_weights_from_its_configuration_or_as_given() -> None:
@@ -312,6 +321,30 @@ BILLIONS = {
     "8B": 8.03, "70B": 70.6, "405B": 405.9, "0.6B": 0.6, "1.7B": 1.72, "4B": 4.02, "14B": 14.8, "32B": 32.8,
     "30B-A3B": 30.5, "235B-A22B": 235.1, "16B": 15.7, "236B": 235.7, "671B": 671.0,
 }  # fmt: skip
+
+
+def test_torchtitan_s_mixed_precision() -> None:
+    """Both keys, each alone and together; the plan's own options go before them."""
+    document = {"model": {"name": "llama3", "flavor": "8B"}}
+
+    def model(given: dict[str, Any], **training: Any) -> tuple[Any, Any, str]:
+        config = from_torchtitan(document | {"training": given}, "job.toml")
+        wanted = Wanted(4, 8, "h100-80gb", DEVICES["h100-80gb"], training={"sharding": "parameters"} | training)
+        found, text = plan_document(config, wanted)["model"], plan_text(config, wanted, "job.toml")
+        return found["dtype"], found.get("reduction_bytes"), text
+
+    given = {"mixed_precision_param": "float32", "mixed_precision_reduce": "bfloat16"}
+    assert model({})[:2] == ("bf16", 4)
+    assert model(given)[:2] == ("fp32", 2)
+    assert model(given, dtype="fp16", reduction_bytes=4)[:2] == ("fp16", 4)
+    assert model({"mixed_precision_param": "bfloat16", "mixed_precision_reduce": "float32"})[:2] == ("bf16", 4)
+    assert model(given, sharding="optimizer")[1] is None
+    assert "reduction_bytes: 2          # of the configuration" in model(given)[2]
+    assert "products in 32 bits are counted at the rate of 16" in model(given)[2]
+    assert "products in 32 bits" not in model({"mixed_precision_reduce": "float32"})[2]
+    for value in ("float8", ["float32"]):
+        with pytest.raises(BadInput, match=r"job.toml: training.mixed_precision_reduce: found .*; allowed: bfloat16"):
+            model({"mixed_precision_reduce": value})
 
 
 @pytest.mark.parametrize(("name", "flavor"), FLAVORS, ids=" ".join)
