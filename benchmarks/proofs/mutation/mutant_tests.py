@@ -17,7 +17,7 @@ from pathlib import Path
 # How much longer than its seconds of processor time a run may take.
 _PATIENCE = 20
 # Loaded once, before the tests of each mutant run in a process of their own.
-_LIBRARIES = ("numpy", "numba", "ortools.sat.python.cp_model", "pytest", "hypothesis", "matplotlib.figure", "pydantic")
+_LIBRARIES = ("numpy", "numba", "ortools.sat.python.cp_model", "pytest", "matplotlib.figure", "pydantic")
 
 
 def load_libraries() -> None:

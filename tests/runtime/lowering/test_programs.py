@@ -6,8 +6,6 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pipesched.errors import BadInput, Deadlock
 from pipesched.problem.passes import BW, F, Pass
@@ -17,6 +15,8 @@ from pipesched.simulation.simulator import simulate
 from runtime.lowering.deadlock import Semantics, prove, proved
 from runtime.lowering.matching import pair_mistakes
 from runtime.lowering.programs import Compute, Instruction, Program, Receive, Receives, Send, Transfer, lower
+from tests.support.daily import DAY
+from tests.support.in_turn import in_turn
 from tests.support.makers import problem, random_order, schedule
 
 PLACEMENTS: list[tuple[int, dict[str, object]]] = [
@@ -34,17 +34,19 @@ PLACEMENTS: list[tuple[int, dict[str, object]]] = [
 ]
 
 
-@st.composite
-def timelines(draw: st.DrawFn) -> Timeline:
+def of_day(draws: int) -> range:
+    """So many seeds, others on each day."""
+    return range(DAY * draws, (DAY + 1) * draws)
+
+
+def drawn_timeline(rng: Random) -> Timeline:
     """A random order of a random problem; durations of 0 give many events at one instant."""
-    devices, placed = draw(st.sampled_from(PLACEMENTS))
-    numbers = st.integers(0, 3)
-    times: dict[str, object] = {"forward": draw(numbers), "backward": draw(numbers), "weight": draw(numbers)}
-    times["transfer"] = draw(numbers)
-    if draw(st.booleans()):
-        times["overlapped"] = draw(st.integers(1, 6))
-    one = problem(devices, draw(st.integers(2, 5)), times=times, **placed)
-    return simulate(one, random_order(one, Random(draw(st.integers(0, 10**6))), pairs=0.5))
+    devices, placed = rng.choice(PLACEMENTS)
+    times: dict[str, object] = {each: rng.randint(0, 3) for each in ("forward", "backward", "weight", "transfer")}
+    if rng.random() < 0.5:
+        times["overlapped"] = rng.randint(1, 6)
+    one = problem(devices, rng.randint(2, 5), times=times, **placed)
+    return simulate(one, random_order(one, rng, pairs=0.5))
 
 
 class Machine:
@@ -125,9 +127,10 @@ class Machine:
         return False
 
 
-@settings(deadline=None, max_examples=40)
-@given(timelines(), st.sampled_from(Receives))
-def test_both_ends_agree_and_nothing_is_missing(timeline: Timeline, receives: Receives) -> None:
+@in_turn("seed", of_day(40))
+def test_both_ends_agree_and_nothing_is_missing(seed: int) -> None:
+    rng = Random(seed)
+    timeline, receives = drawn_timeline(rng), rng.choice([*Receives])
     program = lower(timeline, receives)
     assert pair_mistakes(program) == []
     assert lower(timeline, receives) == program
@@ -157,32 +160,30 @@ def test_both_ends_agree_and_nothing_is_missing(timeline: Timeline, receives: Re
     assert sum(1 for _ in program.transfers()) == 2 * crossings
 
 
-@settings(deadline=None, max_examples=60)
-@given(timelines(), st.sampled_from(Receives))
-def test_the_passes_of_a_device_keep_their_order(timeline: Timeline, receives: Receives) -> None:
+@in_turn("seed", of_day(60))
+def test_the_passes_of_a_device_keep_their_order(seed: int) -> None:
+    rng = Random(seed)
+    timeline, receives = drawn_timeline(rng), rng.choice([*Receives])
     for device, row in enumerate(lower(timeline, receives).rows):
         passes = [p for step in row if isinstance(step, Compute) for p in step.passes]
         assert passes == list(timeline.schedule.passes_on(device))
 
 
-@settings(deadline=None, max_examples=40)
-@given(timelines(), st.sampled_from(Receives), st.sampled_from(Semantics), st.integers(0, 10**6))
-def test_a_lowered_program_ends_under_every_semantics(
-    timeline: Timeline, receives: Receives, semantics: Semantics, seed: int
-) -> None:
-    program = lower(timeline, receives)
-    assert Machine(program, semantics, Random(seed)).run()
+@in_turn("seed", of_day(40))
+def test_a_lowered_program_ends_under_every_semantics(seed: int) -> None:
+    rng = Random(seed)
+    program, semantics = lower(drawn_timeline(rng), rng.choice([*Receives])), rng.choice([*Semantics])
+    assert Machine(program, semantics, rng).run()
     proof = prove(program, semantics)
     assert len(set(proof.order)) == len(proof.order)
     assert 0 < proof.steps <= len(proof.order)
 
 
-@settings(deadline=None, max_examples=60)
-@given(timelines(), st.sampled_from(Semantics), st.randoms(use_true_random=False))
-def test_the_proof_and_the_machine_agree_on_broken_programs(
-    timeline: Timeline, semantics: Semantics, rng: Random
-) -> None:
+@in_turn("seed", of_day(60))
+def test_the_proof_and_the_machine_agree_on_broken_programs(seed: int) -> None:
     """Instructions of a row exchanged at random: some programs still end, some hang, and both judges say the same."""
+    rng = Random(seed)
+    timeline, semantics = drawn_timeline(rng), rng.choice([*Semantics])
     rows = [list(row) for row in lower(timeline).rows]
     for _ in range(rng.randint(1, 3)):
         row = rng.choice([row for row in rows if len(row) > 1])
