@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
+from typing import Any
 
 from pipesched.layers.layer import LayerType
 from pipesched.layers.parameters import NO_PARAMETERS, Parameters
@@ -40,6 +41,14 @@ class Model:
         starts = [0, *accumulate(layer.count for layer in self.layers)]
         closed = {at for at, layer in zip(starts, self.layers, strict=False) if layer.with_previous}
         return tuple(at for at in range(starts[-1] + 1) if at not in closed)
+
+    @cached_property
+    def known_costs(self) -> dict[tuple[int, int, object], Any]:
+        """The costs of stages computed so far, by first layer, layer after the last, and recomputation.
+
+        `stage_costs` fills it in: searches ask for the costs of the same stages in many partitions.
+        """
+        return {}
 
     @property
     def most_stages(self) -> int:

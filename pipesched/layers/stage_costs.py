@@ -54,6 +54,8 @@ class StageCosts:
 
     def slowed(self, slowness: Fraction) -> StageCosts:
         """Return the costs on a device on which all computation takes `slowness` times as long."""
+        if slowness == 1:
+            return self
         return replace(
             self,
             forward=self.forward * slowness,
@@ -71,10 +73,19 @@ def stage_costs(model: Model, partition: Partition) -> tuple[StageCosts, ...]:
 
     ValueError if more layers of a name are recomputed than a stage has, KeyError if they do not have the mode.
     """
-    layers_of_stages = partition.layers_of(model)
     return tuple(
-        costs_of(model, layers, partition.recomputed_on(stage)) for stage, layers in enumerate(layers_of_stages)
+        _costs_of_range(model, layers, partition.recomputed_on(stage))
+        for stage, layers in enumerate(partition.ranges())
     )
+
+
+def _costs_of_range(model: Model, layers: range, recomputed: tuple[Recomputed, ...]) -> StageCosts:
+    key = layers.start, layers.stop, recomputed
+    known: StageCosts | None = model.known_costs.get(key)
+    if known is None:
+        own = model.sequence[layers.start : layers.stop]
+        known = model.known_costs[key] = costs_of(model, own, recomputed)
+    return known
 
 
 def costs_of(model: Model, layers: Sequence[LayerType], recomputed: Sequence[Recomputed] = ()) -> StageCosts:

@@ -6,7 +6,7 @@ search over published orders start from this partition.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -19,6 +19,7 @@ from formulations.partition.extra_loads import ExtraLoads
 from pipesched.int64_arrays import IntArray
 from pipesched.layers.even import some_counts
 from pipesched.layers.layer import LayerType
+from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from solver.planning.partitions.memory_fit import MemoryFit
@@ -114,15 +115,16 @@ class _Costs:
         self._ends = float(self._extra.head * plan.tick), float(self._extra.tail * plan.tick)
         always = plan.recompute is Decide.ALWAYS
 
-        def sums(layers: Sequence[LayerType], of: Callable[[LayerType], Fraction], again: bool = always) -> list[float]:
-            extra = (float(layer.recompute[0].time) if again and layer.recompute else 0.0 for layer in layers)
-            return [*accumulate((float(of(one)) + more for one, more in zip(layers, extra, strict=True)), initial=0.0)]
+        def sums(model: Model, of: Callable[[LayerType], Fraction], again: bool = always) -> list[float]:
+            extra = {one.name: float(one.recompute[0].time) if again and one.recompute else 0.0 for one in model.kinds}
+            each = {one.name: float(of(one)) + extra[one.name] for one in model.kinds}
+            return [*accumulate((each[layer.name] for layer in model.sequence), initial=0.0)]
 
         # Paths to a device and back are those of a micro-batch's first piece.
-        layers, first = (one.model.sequence for one in (plan, plan.pieces_of(choice)[0]))
-        work = sums(layers, lambda layer: layer.forward + layer.least_backward)
+        whole, first = plan.model, plan.pieces_of(choice)[0].model
+        work = sums(whole, lambda layer: layer.forward + layer.least_backward)
         ahead = sums(first, lambda layer: layer.forward, False)
-        busy = sums(layers, lambda layer: layer.forward + layer.least_gradient)
+        busy = sums(whole, lambda layer: layer.forward + layer.least_gradient)
         self._sums: NDArray[np.float64] = np.array([work, busy, ahead, sums(first, _gradient)])
 
     def values(self, cuts: IntArray) -> list[tuple[int, float, float]]:

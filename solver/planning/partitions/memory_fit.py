@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from math import ceil
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipesched.int64_arrays import IntArray, int64_array
-from pipesched.layers.layer import RecomputeMode
+from pipesched.layers.layer import LayerType, RecomputeMode
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.problem.passes import BW, B, F, W
@@ -89,17 +89,21 @@ class MemoryFit:
         shares = choice.cut.shares(plan.model)
         self._moments = [[one.in_whole_microbatches(shares) for one in own] for own in self._moments_of_pieces]
         model, always, unit = plan.model, plan.recompute is Decide.ALWAYS, plan.resolution
-        kept = [
-            layer.activation * (layer.recompute[0].keeps if always and layer.recompute else 1)
-            for layer in model.sequence
-        ]
+
+        def kept(layer: LayerType) -> Fraction:
+            return layer.activation * (layer.recompute[0].keeps if always and layer.recompute else 1)
+
+        def sums(of: Callable[[LayerType], Fraction]) -> IntArray:
+            each = {kind.name: of(kind) / unit for kind in model.kinds}
+            return _sums(each[layer.name] for layer in model.sequence)
+
         assert plan.cluster.capacity is not None, "memory is limited"
         self._capacity = [int(room / unit) for room in plan.cluster.capacity]
         # Prefix sums over layers, in steps of memory: a stage's value is the difference of two entries.
-        self._memory = _sums(layer.memory / unit for layer in model.sequence)
-        self._gathered = _sums(layer.gathered / unit for layer in model.sequence)
-        self._kept = _sums(each / unit for each in kept)
-        self._split = _sums((one.activation - one.freed_by_backward) / unit for one in model.sequence)
+        self._memory = sums(lambda layer: layer.memory)
+        self._gathered = sums(lambda layer: layer.gathered)
+        self._kept = sums(kept)
+        self._split = sums(lambda layer: layer.activation - layer.freed_by_backward)
         free = plan.recompute is Decide.FREE
         numbers = {kind.name: _sums(layer.name == kind.name for layer in model.sequence) for kind in model.kinds}
         modes = [

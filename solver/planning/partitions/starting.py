@@ -64,8 +64,10 @@ def _all(plan: PlanProblem, choice: Choice, order: Schedule | None) -> Iterator[
         key = one.recompute, one.counts
         if key not in known:
             known[key] = _balanced(replace(one, recompute_rule=RecomputeRule.ANY), choice, order)
-        for partition in known[key]:
-            yield from (recomputing(one, partition.counts, share) for share in _SHARES)
+        # Without recomputation, or where nothing is free about it, all shares give the same partition.
+        shares = _SHARES if one.recompute is Decide.FREE and one.model.recomputes else _SHARES[:1]
+        for counts in dict.fromkeys(partition.counts for partition in known[key]):
+            yield from (recomputing(one, counts, share) for share in shares)
         yield from (made_expressible(one, partition) for partition in known[key])
 
 
