@@ -27,9 +27,9 @@ class StageTerms:
     to the work of their device, `least_backward` the part of its backward, and `busy` the least that F and the gradient
     add. Blocks of two passes save at most `block_saves`.
 
-    `memory` is that of the layers, `lent` what a piece keeps for later pieces of its micro-batch (0 without pieces).
-    `gather` and the fields after it are times and memory for the stage's parameters: `reduce` is the time of one
-    bucket, and `gathered_to_backward` the least memory that stays from a stage's forward to its backward.
+    `memory` is that of the layers, `kept_for_later` what a piece keeps for later pieces of its micro-batch (0 without
+    pieces). `gather` and the fields after it are times and memory for the stage's parameters: `reduce` is the time of
+    one bucket, and `gathered_to_backward` the least memory that stays from a stage's forward to its backward.
     """
 
     forward: Linear
@@ -44,7 +44,7 @@ class StageTerms:
     memory: Linear
     activation: Linear
     memory_until_weight: Linear
-    lent: Linear = 0
+    kept_for_later: Linear = 0
     gather: Linear = 0
     gathered: Linear = 0
     gathered_to_backward: Linear = 0
@@ -60,7 +60,7 @@ class StageTerms:
         found = {one.name: sum(getattr(piece, one.name) for piece in pieces) for one in fields(cls)}
         names = ("memory", "gather", "gathered", "gathered_to_backward", "reduce", "step")
         once = {name: getattr(pieces[0], name) for name in names}
-        return cls(**found | once | {"activation": found["activation"] + found["lent"]})
+        return cls(**found | once | {"activation": found["activation"] + found["kept_for_later"]})
 
 
 class StageLayers(NamedTuple):
@@ -118,7 +118,7 @@ class StageLayers(NamedTuple):
             memory=memory(lambda layer: layer.memory),
             activation=memory(lambda layer: layer.activation) - saved,
             memory_until_weight=memory(lambda layer: layer.activation - layer.freed_by_backward),
-            lent=memory(lambda layer: layer.kept_for_later) if pieces > 1 else 0,
+            kept_for_later=memory(lambda layer: layer.kept_for_later) if pieces > 1 else 0,
             **self._of_parameters(model, plan.tick, step),
         )
 

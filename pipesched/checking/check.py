@@ -94,7 +94,7 @@ OF_PERIODS: dict[str, dict[type, Argument]] = {
 # Quantities that only these arguments know of.
 _ALSO_KNOWN: dict[type, frozenset[str]] = {
     OnStream: HARMLESS,
-    StreamTasks: KNOWN | {"arcs", "modules", "pieces", "lent", "collected"},
+    StreamTasks: KNOWN | {"arcs", "modules", "pieces", "kv_cache"},
     StreamMemory: KNOWN,
     MemoryOfDevice: KNOWN,
 }

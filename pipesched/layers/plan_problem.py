@@ -26,6 +26,7 @@ from pipesched.problem.chains.sequence_chunks import in_sequence_chunks
 from pipesched.problem.features.device_resources import DeviceResources, Pool
 from pipesched.problem.features.gather_each_pass import gathering_each_pass
 from pipesched.problem.features.parameters import OWN_PARAMETERS, StageParameters, most_gathers
+from pipesched.problem.kv_cache import KvCache
 from pipesched.problem.objective import Leaves as Leaves  # noqa: PLC0414 - who reads a plan names it
 from pipesched.problem.objectives.makespan import MAKESPAN
 from pipesched.problem.passes import REDUCE, STEP
@@ -306,7 +307,7 @@ class PlanProblem:
             activation=self._whole_memory(costs.activation),
             freed=self._whole_memory(costs.freed),
             static=self._whole_memory(costs.memory),
-            lent=self._whole_memory(costs.lent) if in_pieces else 0,
+            kv_cache=KvCache(self._whole_memory(costs.kept_for_later) if in_pieces else 0),
             gather=None if own.gather is None or each_pass else self._gather(costs, own.gather, stages, passes),
             once=tuple(self._once(costs, own)),
             forward_only=costs.forward_only,

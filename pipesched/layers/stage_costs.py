@@ -18,7 +18,7 @@ class StageCosts:
 
     They are times and memory of one micro-batch, and of the stage's parameters. `forward`, `backward` (B), `weight` (W;
     None if backwards are never split) and `fused` (BW) are the times of passes. F takes `activation`. Of a piece it
-    takes `lent` in addition, which the first piece's backward frees; of a whole micro-batch that is part of
+    takes `kept_for_later` in addition, which the first piece's backward frees; of a whole micro-batch that is part of
     `activation`. B frees `freed` of it (negative: it takes more). A stage that is `forward_only` gets no gradient. A
     block saves `block_saves` against its two passes, or what the other stage saves if that is less; None where no
     passes run as one block. `memory` is in use at all times. `recomputation` is the part of the backward's time in
@@ -34,7 +34,7 @@ class StageCosts:
     memory: Fraction
     activation: Fraction
     freed: Fraction
-    lent: Fraction = Fraction(0)
+    kept_for_later: Fraction = Fraction(0)
     recomputation: Fraction = Fraction(0)
     saved: Fraction = Fraction(0)
     gather: Fraction = Fraction(0)
@@ -120,7 +120,7 @@ def costs_of(model: Model, layers: Sequence[LayerType], recomputed: Sequence[Rec
         memory=total(lambda layer: layer.memory),
         activation=total(lambda layer: layer.activation) - saved,
         freed=total(lambda layer: layer.freed_by_backward) - saved if splits else Fraction(0),
-        lent=total(lambda layer: layer.kept_for_later),
+        kept_for_later=total(lambda layer: layer.kept_for_later),
         recomputation=time,
         saved=saved,
         gather=total(lambda layer: layer.gather) + (own.gather.of.time if own.gather else 0),

@@ -114,11 +114,13 @@ def _least_peak(
         gather = problem.stages[problem.parameters.holder(s)].gather
         running = own.workspace.forward if in_turn else least * (place == len(whole) - 1)
         kept += own.until_end.forward * times * in_turn
-        peak = max(peak, kept + in_use + own.activation + own.lent + running + (gather.memory if gather else 0))
+        peak = max(
+            peak, kept + in_use + own.activation + own.kv_cache.taken + running + (gather.memory if gather else 0)
+        )
         # At its backward all forwards have run, and the backwards of this stage and those after it.
         at_backward = (in_use + forwards + backwards) * in_turn + own.activation + own.workspace.backward
         weight = min(own.activation, own.activation - own.freed) + own.workspace.weight
         peak = max(peak, at_backward, Fraction(weight))
         backwards -= own.until_end.backward * times
-        in_use += own.lent + min(keeps for keeps, _ in own.memory_until_backward.values())
+        in_use += own.kv_cache.taken + min(keeps for keeps, _ in own.memory_until_backward.values())
     return max(peak, sum(sum(own.until_end) * times for own, times in zip(whole, ran, strict=True)))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
+from pipesched.problem.kv_cache import KvCache
 from pipesched.problem.quantities import MemorySteps, Ticks
 from pipesched.problem.stage import PassMemory, Stage, TaskSpec
 
@@ -38,8 +39,7 @@ def mapped_stage(stage: Stage, ticks: Callable[[Ticks], Ticks], amount: Callable
         block_saves=None if stage.block_saves is None else ticks(stage.block_saves),
         activation=amount(stage.activation),
         freed=amount(stage.freed),
-        lent=amount(stage.lent),
-        collected=amount(stage.collected),
+        kv_cache=KvCache(*map(amount, stage.kv_cache)),
         workspace=PassMemory(*map(amount, stage.workspace)),
         until_end=PassMemory(*map(amount, stage.until_end)),
         tasks=tuple((kind, tuple(map(task, tasks))) for kind, tasks in stage.tasks),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
+from pipesched.problem.kv_cache import NO_KV_CACHE, KvCache
 from pipesched.problem.memory_options import Offload, Recomputation
 from pipesched.problem.passes import (
     BW,
@@ -125,9 +126,8 @@ class Stage:
     times (weights, gradients, optimizer). `stream` runs the tasks that name no other stream. `tasks` lists the tasks of
     passes that are not a single task on `stream`; their durations are then those of the tasks.
 
-    F takes `lent` in addition, which its own backward does not free: the backward of another stage of the device, whose
-    `collected` includes it, does when it ends. Each pass takes its `workspace` while it runs, and at its start its part
-    of `until_end`, which stays until the end of the iteration.
+    F takes keys and values in addition, which the backward of another stage frees (`kv_cache`). Each pass takes its
+    `workspace` while it runs, and at its start its part of `until_end`, which stays until the end of the iteration.
 
     A stage that is `forward_only` is before the first one that trains. It still has its backwards, which take no time,
     and it gets no gradient.
@@ -156,8 +156,7 @@ class Stage:
     offload: Offload | None = None
     recompute: tuple[Recomputation, ...] = ()
     may_keep: bool = True
-    lent: MemorySteps = 0
-    collected: MemorySteps = 0
+    kv_cache: KvCache = NO_KV_CACHE
     workspace: PassMemory = _NO_MEMORY
     until_end: PassMemory = _NO_MEMORY
     once: tuple[Once, ...] = ()

@@ -288,7 +288,7 @@ def _for_activations(problem: Problem, kind: PassKind, stage: StageId) -> tuple[
     """Return the memory of activations taken by a pass at its start and at its end; negative if freed."""
     taken, returned = problem.stages[stage].activation, problem.stages[stage].freed
     # What later pieces read stays after a piece's own backward; that of the first piece gives all of it back.
-    stays, of_all = problem.stages[stage].lent, problem.stages[stage].collected
+    stays, of_all = problem.stages[stage].kv_cache
     match kind:
         case PassKind.F:
             return taken + stays, 0

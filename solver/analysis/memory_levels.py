@@ -99,7 +99,7 @@ class _Device:
         stages_and_counts = zip((problem.stages[s] for s in stages), counts, strict=True)
         # The passes of a micro-batch overlap where the first task of one, a gathering, needs nothing of the other.
         self.most += sum((sum(own.workspace) + sum(own.until_end)) * count for own, count in stages_and_counts)
-        # Memory that is moved, recomputed, lent to other pieces, gathered, or in use only while a pass runs gives more
+        # Memory that is moved, recomputed, kept for later pieces, gathered, or in use only while a pass runs gives more
         # levels than can be listed.
         parts = [part for s in stages for part in _parts(problem, s)] + [*moved.values()]
         self._step = gcd(*(amount for kind in self._kinds for amount in kind), *parts) or 1
@@ -168,7 +168,7 @@ def _parts(problem: Problem, stage: int) -> list[MemorySteps]:
     """Return the amounts of a stage by which memory may change other than whole activations and parts kept until W."""
     own = problem.stages[stage]
     moved = [] if own.offload is None else [own.offload.amount]
-    in_addition = [own.lent, _gathered(problem, stage), *own.workspace, *own.until_end]
+    in_addition = [own.kv_cache.taken, _gathered(problem, stage), *own.workspace, *own.until_end]
     return [*in_addition, *moved, *(own.activation - mode.keeps for mode in own.recompute)]
 
 

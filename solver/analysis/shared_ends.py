@@ -47,11 +47,11 @@ def _may_have_modules(problem: Problem) -> bool:
 
     Those are the objectives other than makespan and span, blocks, micro-batches of several pieces or of unequal size,
     transfers on a stream, memory of passes, and stages with several tasks, work for parameters, or memory that the
-    backward of another stage frees (`lent`, `collected`).
+    backward of another stage frees (`kv_cache`).
     """
     one = len(problem.placement.chains) == 1 and problem.chain_arcs.pieces == 1 and problem.devices > 1
     plain = problem.objective.of_one_iteration and not problem.network.blocks
-    own = any(stage.tasks or stage.kinds_of_parameters or stage.lent or stage.collected for stage in problem.stages)
+    own = any(stage.tasks or stage.kinds_of_parameters or any(stage.kv_cache) for stage in problem.stages)
     own = own or problem.network.has_pass_memory
     return one and plain and not own and not problem.network.scale and problem.resources.transfer_stream is None
 

@@ -141,7 +141,7 @@ def features(one: Problem) -> tuple[str, ...]:
     where = one.placement
     count = one.chain_arcs.pieces
     has = {
-        "keys and values": any(stage.lent for stage in one.stages),
+        "keys and values": any(stage.kv_cache.taken for stage in one.stages),
         "memory": any(room is not None for room in one.room),
         "backwards that split": one.splittable,
         "transfers between devices": bool(one.links) or any(stage.transfer for stage in one.stages),

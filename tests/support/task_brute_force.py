@@ -371,9 +371,9 @@ class Game:
             self.ticks[task], self.stream[task] = spec.ticks, (device, spec.stream)
             if spec.also:
                 self.also[task] = tuple((where.device, where.stream) for where in spec.also)
-        takes = {F: stage.activation + stage.lent, B: max(0, -stage.freed)}.get(p.kind, 0)
+        takes = {F: stage.activation + stage.kv_cache.taken, B: max(0, -stage.freed)}.get(p.kind, 0)
         gives = {BW: stage.activation, B: max(0, stage.freed), W: stage.activation - stage.freed}.get(p.kind, 0)
-        gives += stage.collected if p.kind in (B, BW) else 0
+        gives += stage.kv_cache.released if p.kind in (B, BW) else 0
         # A full backward is first B, then W: it keeps what both do, and holds the workspace of one at a time.
         at = {F: (0,), B: (1,), W: (2,), BW: (1, 2)}[p.kind]
         running = max(stage.workspace[n] for n in at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipesched.problem.features.chain_arcs import NO_ARCS
+from pipesched.problem.kv_cache import NO_KV_CACHE
 from pipesched.problem.problem import Problem
 
 
@@ -18,7 +19,7 @@ def without_arcs_between_chains(problem: Problem) -> Problem:
         return problem
     stages = []
     for stage in problem.stages:
-        taken = stage.activation + stage.lent
+        taken = stage.activation + stage.kv_cache.taken
         until_weight = stage.activation - stage.freed
-        stages.append(replace(stage, activation=taken, freed=taken - until_weight, lent=0, collected=0))
+        stages.append(replace(stage, activation=taken, freed=taken - until_weight, kv_cache=NO_KV_CACHE))
     return replace(problem, stages=tuple(stages), chain_arcs=NO_ARCS)

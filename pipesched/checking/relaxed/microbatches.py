@@ -11,6 +11,7 @@ from itertools import groupby
 
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.features.walks import Walks
+from pipesched.problem.kv_cache import KvCache
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
 from pipesched.problem.quantities import StageId
@@ -80,8 +81,7 @@ def _times(problem: Problem, number: StageId, factor: Fraction) -> Stage:
         block_saves=None if own.block_saves is None else times(own.block_saves),
         activation=times(own.activation),
         freed=times(own.freed),
-        lent=times(own.lent),
-        collected=times(own.collected),
+        kv_cache=KvCache(*map(times, own.kv_cache)),
         workspace=PassMemory(*map(times, own.workspace)),
         until_end=PassMemory(*map(times, own.until_end)),
         static=0,

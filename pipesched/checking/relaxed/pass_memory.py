@@ -25,7 +25,7 @@ def without_pass_memory(problem: Problem) -> Problem:
         stages_of_device = [
             problem.stages[s] for s in problem.placement.stages_of[device] if len(problem.microbatches_of[s])
         ]
-        rising = [s.workspace.forward for s in stages_of_device if s.activation or s.lent]
+        rising = [s.workspace.forward for s in stages_of_device if s.activation or s.kv_cache.taken]
         rising += [s.workspace.backward for s in stages_of_device if s.weight is not None and s.freed < 0]
         if taken_by_modes(problem, device):
             rising = []

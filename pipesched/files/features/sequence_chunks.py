@@ -11,7 +11,15 @@ from typing import Any
 from pydantic import Field
 
 from pipesched.files.exact_numbers import as_number, as_numbers
-from pipesched.files.features.catalogue import FEATURES, Column, Feature, FeatureKeys, ProblemForm, SeveralProblems
+from pipesched.files.features.catalogue import (
+    FEATURES,
+    Column,
+    Columns,
+    Feature,
+    FeatureKeys,
+    ProblemForm,
+    SeveralProblems,
+)
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import NUMBER, as_list, finite_number, whole_number
 from pipesched.files.fields.kind import QuantityKind
@@ -19,9 +27,12 @@ from pipesched.files.fields.section import Section, WrongPaths
 from pipesched.files.fields.together import Refused, given, more_than_one, of_value
 from pipesched.files.schema_errors import shown
 from pipesched.problem.chains.sequence_chunks import in_sequence_chunks, pieces_of
+from pipesched.problem.kv_cache import KvCache
 from pipesched.problem.problem import Problem
 
 _KEY = "sequence_chunks"
+# The column of the memory that a piece keeps for later ones.
+_KEPT = (_KEY, "kept_for_later")
 # The keys whose values may differ from piece to piece.
 _VALUES = {
     "times": ("forward", "backward", "weight", "fused"),
@@ -156,7 +167,11 @@ def _mistakes(form: ProblemForm, _stages: int | None, _wrong: WrongPaths) -> Ite
 def _memory(form: ProblemForm) -> Iterator[Column]:
     """Yield the memory kept for later pieces as a column: name, and one number or one for each stage."""
     if form.memory and form.memory.kept_for_later is not None:
-        yield "lent", form.memory.kept_for_later
+        yield _KEPT, form.memory.kept_for_later
+
+
+def _stages(_form: ProblemForm, amounts: Columns, _count: int) -> dict[str, list[KvCache]]:
+    return {"kv_cache": [KvCache(taken) for taken in amounts[_KEPT]]} if _KEPT in amounts else {}
 
 
 def _per_stage(form: ProblemForm) -> Iterator[tuple[str, object]]:
@@ -166,8 +181,8 @@ def _per_stage(form: ProblemForm) -> Iterator[tuple[str, object]]:
 
 def _written(problem: Problem) -> dict[str, object]:
     """Return the key `memory.kept_for_later` of one piece's problem; empty where nothing is kept."""
-    lent = [stage.lent for stage in problem.stages]
-    return {"memory": {"kept_for_later": as_numbers(lent, problem.resolution)}} if any(lent) else {}
+    kept = [stage.kv_cache.taken for stage in problem.stages]
+    return {"memory": {"kept_for_later": as_numbers(kept, problem.resolution)}} if any(kept) else {}
 
 
 def _document(problem: Problem, write: Callable[[Problem], dict[str, Any]]) -> dict[str, Any]:
@@ -226,6 +241,7 @@ FEATURES.register(
         several=SeveralProblems(_documents, in_sequence_chunks, _document),
         mistakes=_mistakes,
         memory=_memory,
+        stages=_stages,
         per_stage=_per_stage,
         written=_written,
         amend_schema=_amend,

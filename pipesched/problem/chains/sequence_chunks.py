@@ -24,8 +24,8 @@ from pipesched.problem.stage import Gather
 def in_sequence_chunks(pieces: Sequence[Problem]) -> Problem:
     """Return the problem whose micro-batches consist of pieces, from one problem for each piece, first to last.
 
-    The problems may differ only in the costs of stages. `Stage.lent` is memory that a piece keeps until the backward of
-    the first piece has ended, which frees it.
+    The problems may differ only in the costs of stages. `KvCache.taken` is memory that a piece keeps until the backward
+    of the first piece has ended, which frees it.
     """
     if len(pieces) == 1:
         return pieces[0]
@@ -36,7 +36,9 @@ def in_sequence_chunks(pieces: Sequence[Problem]) -> Problem:
     for s in range(where.stages):
         own = stages[s * count : (s + 1) * count]
         stages[s * count] = replace(
-            own[0], collected=sum(stage.lent for stage in own), gather=_gathered_by_piece(first, own[0].gather, count)
+            own[0],
+            kv_cache=own[0].kv_cache._replace(released=sum(stage.kv_cache.taken for stage in own)),
+            gather=_gathered_by_piece(first, own[0].gather, count),
         )
     turns = [pairwise(range(s * count, (s + 1) * count)) for s in range(where.stages)]
     holders = tuple(s * count for s in range(where.stages) for _ in pieces) if first.network.has_collectives else ()
@@ -91,7 +93,7 @@ def pieces_of(problem: Problem) -> list[Problem]:
         chain_arcs=NO_ARCS,
         parameters=replace(problem.parameters, holders=()),
     )
-    stages = [replace(stage, collected=0) for stage in problem.stages]
+    stages = [replace(stage, kv_cache=stage.kv_cache._replace(released=0)) for stage in problem.stages]
     return [replace(whole, stages=tuple(stages[piece::count])) for piece in range(count)]
 
 

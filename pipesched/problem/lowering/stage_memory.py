@@ -31,8 +31,8 @@ def _change_of_activation(stage: Stage, kind: PassKind) -> tuple[MemorySteps, Me
     if kind in SAVING:
         return saved_activations.change(stage, kind)
     if kind is F:
-        return stage.activation + stage.lent, 0
+        return stage.activation + stage.kv_cache.taken, 0
     if kind is BW:
-        return 0, -stage.activation - stage.collected
+        return 0, -stage.activation - stage.kv_cache.released
     at_start = max(0, -stage.freed) if kind is B else 0
-    return at_start, -max(0, stage.freed) - stage.collected if kind is B else stage.freed - stage.activation
+    return at_start, -max(0, stage.freed) - stage.kv_cache.released if kind is B else stage.freed - stage.activation

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipesched.problem.features.chain_arcs import NO_ARCS
+from pipesched.problem.kv_cache import NO_KV_CACHE
 from pipesched.problem.network.task_network import Arc, TaskNetwork
 from pipesched.problem.passes import OF_PARAMETERS
 from pipesched.problem.problem import Problem
@@ -18,13 +19,14 @@ ARGUMENT = (
 def drop_arcs_between_chains(problem: Problem) -> Problem:
     """Return the problem without arcs between chains; the problem itself if it has none.
 
-    Memory lent to later pieces becomes part of each piece's own activation.
+    Memory kept for later pieces becomes part of each piece's own activation.
     """
     if not problem.chain_arcs.arcs:
         return problem
     stages = tuple(
-        replace(s, activation=s.activation + s.lent, freed=s.freed + s.lent, lent=0, collected=0)
+        replace(s, activation=s.activation + kept, freed=s.freed + kept, kv_cache=NO_KV_CACHE)
         for s in problem.stages
+        for kept in (s.kv_cache.taken,)
     )
     return replace(problem, stages=stages, chain_arcs=NO_ARCS)
 

@@ -36,6 +36,6 @@ def _least_workspace(problem: Problem, device: DeviceId) -> MemorySteps:
         return 0  # these have no workspace
     found = list[int]()
     for stage in (problem.stages[s] for s in problem.placement.stages_of[device] if problem.microbatches_of[s]):
-        found += [stage.workspace.forward] * (stage.activation + stage.lent > 0)
+        found += [stage.workspace.forward] * (stage.activation + stage.kv_cache.taken > 0)
         found += [stage.workspace.backward] * (stage.freed < 0 and stage.weight is not None)
     return min(found, default=0)

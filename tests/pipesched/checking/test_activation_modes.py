@@ -19,6 +19,7 @@ from pipesched.problem import placement
 from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.features.device_resources import Pool
+from pipesched.problem.kv_cache import KvCache
 from pipesched.problem.memory_options import Offload, Recomputation
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import COMPUTE, Stage
@@ -215,8 +216,8 @@ def test_what_counts_is_what_the_objective_says() -> None:
 
 def test_what_the_check_has_not_heard_of_is_not_covered(monkeypatch: pytest.MonkeyPatch) -> None:
     one = two_stages(SHORT, 4)
-    lent = replace(one, stages=(replace(SHORT, lent=1), one.stages[1]))
-    for other in (lent, bidirectional(2, 2, 2)):
+    keeping = replace(one, stages=(replace(SHORT, kv_cache=KvCache(1)), one.stages[1]))
+    for other in (keeping, bidirectional(2, 2, 2)):
         with pytest.raises(NotCoveredError):
             activation_mode_diagram(other, ways(*other.placement.chains[0]))
     monkeypatch.setattr(ByState, "most", 3)

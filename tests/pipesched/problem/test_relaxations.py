@@ -167,8 +167,8 @@ def _never_given_back(problem: Problem) -> Problem:
     found = ARCS_BETWEEN_CHAINS.relax(problem)
     if found is problem:
         return found
-    lent = max(s.lent for s in problem.stages)
-    return found.with_room([None if own is None else own - lent for own in found.room])
+    kept = max(s.kv_cache.taken for s in problem.stages)
+    return found.with_room([None if own is None else own - kept for own in found.room])
 
 
 def of_gathers() -> Iterator[Drawn]:

@@ -191,7 +191,7 @@ def test_the_same_model_in_pieces_and_in_units() -> None:
     assert isinstance(problem, Problem)
     passes = [(stage.forward * problem.tick, stage.fused * problem.tick) for stage in problem.stages]
     assert sorted(passes) == [(2, 1), (2, 1), (2, 3), (2, 3), (3, 2), (3, 2), (3, 4), (3, 4)]
-    assert {stage.lent * problem.resolution for stage in problem.stages} == {1}
+    assert {stage.kv_cache.taken * problem.resolution for stage in problem.stages} == {1}
     amounts = {"unit": "GiB", "activation": "4 GiB", "freed_by_backward": "25%"}
     modes = [{"name": "full", "time": "10 ms", "keeps": "1 GiB"}]
     document = TINY | {"time_unit": "ms", "times": {"forward": "2 s", "backward": 1, "weight": 1}}
