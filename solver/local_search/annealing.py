@@ -14,7 +14,7 @@ from pipesched.problem.passes import B, F, W
 from pipesched.problem.quantities import MemorySteps
 from pipesched.schedule.schedule import Schedule
 from solver.local_search.annealing_kernel import Best, Work, anneal, anneal_with_modes
-from solver.local_search.annealing_parameters import AnnealingParameters
+from solver.local_search.annealing_run import AnnealingRun
 from solver.local_search.arrays import Modes, Rows, Shop
 from solver.local_search.exchange import exchangeable
 from solver.local_search.incremental_simulation import times_of
@@ -72,7 +72,7 @@ def annealed(
     rows: Rows,
     groups: IntArray,
     opening: IntArray,
-    how: AnnealingParameters,
+    how: AnnealingRun,
     moves: int,
     seed: int,
     halt: IntArray | None = None,
@@ -121,7 +121,7 @@ class Annealer:
         self,
         orders: Orders,
         openings: Sequence[int],
-        parameters: AnnealingParameters,
+        parameters: AnnealingRun,
         moves: int,
         seed: int,
         halt: IntArray | None = None,
@@ -139,7 +139,7 @@ class Annealer:
         self,
         orders: Orders,
         openings: Sequence[int],
-        parameters: AnnealingParameters,
+        parameters: AnnealingRun,
         moves: int,
         seed: int,
         halt: IntArray | None = None,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipesched.compiled import inlined, inner, substituted
-from solver.local_search.annealing_parameters import AnnealingParameters
+from solver.local_search.annealing_run import AnnealingRun
 from solver.local_search.arrays import Array, Modes, Move, Rows, Shop, Times
 from solver.local_search.exchange import EXCHANGING, draw_pair, exchange
 from solver.local_search.incremental_simulation import LENGTH, evaluate, simulate_from
@@ -72,7 +72,7 @@ def propose(
     work: Work,
     critical: int,
     waiting: int,
-    how: AnnealingParameters,
+    how: AnnealingRun,
 ) -> tuple[int, int, int]:
     """Draw and make one move: change a mode, or move a unit into an idle time or along the critical path.
 
@@ -107,7 +107,7 @@ def make_move(
     groups: Array,
     critical: int,
     waiting: int,
-    how: AnnealingParameters,
+    how: AnnealingRun,
 ) -> Move:
     """Make a random move of any kind and return it as a `Move`, which also says if it fits into memory.
 
@@ -221,7 +221,7 @@ def _annealed(
     work: Work,
     groups: Array,
     opening: Array,
-    how: AnnealingParameters,
+    how: AnnealingRun,
     moves: int,
     seed: int,
     best: Best,
@@ -281,7 +281,7 @@ def anneal(
     work: Work,
     groups: Array,
     opening: Array,
-    how: AnnealingParameters,
+    how: AnnealingRun,
     moves: int,
     seed: int,
     best: Best,
@@ -307,7 +307,7 @@ def anneal_with_modes(
     work: Work,
     groups: Array,
     opening: Array,
-    how: AnnealingParameters,
+    how: AnnealingRun,
     moves: int,
     seed: int,
     best: Best,

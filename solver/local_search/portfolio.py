@@ -19,7 +19,7 @@ from pipesched.schedule.timeline import Timeline
 from solver.construction.timing import best_times
 from solver.limits import Limits
 from solver.local_search.annealing import Annealer, Movable
-from solver.local_search.annealing_parameters import AnnealingParameters
+from solver.local_search.annealing_run import AnnealingRun
 from solver.local_search.pool import Member, Pool
 from solver.local_search.pool import length as length_of
 from solver.local_search.units.operation_units import Operations, dominated_split, modes_matter
@@ -48,7 +48,7 @@ class PortfolioParams:
 PORTFOLIO = PortfolioParams()
 
 
-def parameters_for(open_modes: bool) -> tuple[AnnealingParameters, ...]:
+def parameters_for(open_modes: bool) -> tuple[AnnealingRun, ...]:
     """Return the parameters that annealing runs take in turn: low temperatures refine an order, high ones leave it.
 
     With `open_modes` some moves change backward modes and blocks.
@@ -56,7 +56,7 @@ def parameters_for(open_modes: bool) -> tuple[AnnealingParameters, ...]:
     portfolio = PORTFOLIO
     changing = portfolio.mode_moves if open_modes else 0.0
     return tuple(
-        AnnealingParameters(hot, hot / portfolio.cooling, portfolio.evenness, portfolio.idle_moves, changing=changing)
+        AnnealingRun(hot, hot / portfolio.cooling, portfolio.evenness, portfolio.idle_moves, changing=changing)
         for hot in portfolio.temperatures
     )
 
@@ -205,7 +205,7 @@ class OrderSearch:
             self._per_second = moves / max(1e-3, time.monotonic() - started)
         return found
 
-    def _anneal(self, start: Timeline, parameters: AnnealingParameters, seed: int, moves: int) -> Schedule | None:
+    def _anneal(self, start: Timeline, parameters: AnnealingRun, seed: int, moves: int) -> Schedule | None:
         annealer, openings = self._annealer(start)
         if annealer is None:
             return None

@@ -15,7 +15,7 @@ from pipesched.problem.quantities import Ticks
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.local_search.annealing import Annealer, annealed
-from solver.local_search.annealing_parameters import AnnealingParameters
+from solver.local_search.annealing_run import AnnealingRun
 from solver.local_search.arrays import Rows
 from solver.local_search.exchange import NOTHING
 from solver.local_search.units.operation_units import dominated_split
@@ -109,7 +109,7 @@ class OrderArrays:
         rows = Rows(order.copy(), self.count.copy(), place, np.zeros(n, np.int64))
         for device, number in enumerate(self.count.tolist()):
             place[order[device, :number]] = np.arange(number)
-        how = AnnealingParameters(temperature, temperature / _PARAMS.cooling, _PARAMS.evenness, 0.0, _PARAMS.reach)
+        how = AnnealingRun(temperature, temperature / _PARAMS.cooling, _PARAMS.evenness, 0.0, _PARAMS.reach)
         mean = float(self._shop.ticks.mean())
         found = annealed(self._shop, None, rows, NOTHING, self._opening, how.in_ticks(mean), moves, seed)
         return None if found is None else EvaluatedOrder(found[0], found[1].order)

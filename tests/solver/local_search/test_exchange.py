@@ -10,11 +10,11 @@ from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.local_search.annealing import Annealer
-from solver.local_search.annealing_parameters import AnnealingParameters
+from solver.local_search.annealing_run import AnnealingRun
 from solver.local_search.units.order_units import Units
 
-HOT = AnnealingParameters(hot=1.0, cold=0.05, evenness=0.1, filling=0.1)
-GENTLE = AnnealingParameters(hot=0.01, cold=0.002, evenness=0.1, filling=0)
+HOT = AnnealingRun(hot=1.0, cold=0.05, evenness=0.1, filling=0.1)
+GENTLE = AnnealingRun(hot=0.01, cold=0.002, evenness=0.1, filling=0)
 
 
 def chains(scale: list[float], order: str = "free", capacity: float | None = None) -> Problem:

@@ -15,14 +15,14 @@ from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import list_schedule, policies, sequential
 from solver.construction.timing import best_times
 from solver.local_search.annealing import Annealer
-from solver.local_search.annealing_parameters import AnnealingParameters
+from solver.local_search.annealing_run import AnnealingRun
 from solver.local_search.moves import fill, shift
 from solver.local_search.units.order_units import Units
 from tests.support.exhaustive.optimum import optimum
 from tests.support.published import ROWS
 from tests.support.tiny_problem import tiny_problem
 
-HEAT = AnnealingParameters(hot=1.0, cold=0.05, evenness=0.1, filling=0.2, reach=6)
+HEAT = AnnealingRun(hot=1.0, cold=0.05, evenness=0.1, filling=0.2, reach=6)
 
 
 def openings(timeline: Timeline) -> list[int]:

@@ -16,14 +16,14 @@ from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.construction.timing import best_times
 from solver.local_search.annealing import Annealer
-from solver.local_search.annealing_parameters import AnnealingParameters
+from solver.local_search.annealing_run import AnnealingRun
 from solver.local_search.units.operation_units import Operations, modes_matter
 from tests.solver.local_search.test_local_search import openings
 from tests.support import makers
 from tests.support.exhaustive.optimum import optimum
 from tests.support.tiny_problem import tiny_problem
 
-HEAT = AnnealingParameters(hot=1.0, cold=0.05, evenness=0.1, filling=0.2, reach=6, changing=0.4)
+HEAT = AnnealingRun(hot=1.0, cold=0.05, evenness=0.1, filling=0.2, reach=6, changing=0.4)
 
 
 def tiny(seeds: range) -> Iterator[tuple[int, Problem]]:

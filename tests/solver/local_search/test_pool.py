@@ -6,7 +6,7 @@ from pipesched.schedule.timeline import Timeline
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.construction.timing import best_times
 from solver.local_search.annealing import Annealer
-from solver.local_search.annealing_parameters import AnnealingParameters
+from solver.local_search.annealing_run import AnnealingRun
 from solver.local_search.pool import Member, length
 from solver.local_search.units.order_units import Units
 from tests.support.makers import problem as made
@@ -39,11 +39,11 @@ def test_a_run_that_leaves_comes_to_another_schedule_although_it_is_worse() -> N
     """From the best that a long run finds nothing better is met, so what it began with is what is returned else."""
     units = Units(PROBLEM, timelines()[0].schedule)
     annealer, openings = Annealer(units), [0] * PROBLEM.devices
-    stay = AnnealingParameters(hot=0.3, cold=0.05, evenness=0.1, filling=0.1)
+    stay = AnnealingRun(hot=0.3, cold=0.05, evenness=0.1, filling=0.1)
     best = annealer.search(units.orders, openings, stay, 40_000, 0)
     assert best is not None
     orders = [row[:count].tolist() for row, count in zip(best[1].order, best[1].count, strict=True)]
-    hot = AnnealingParameters(hot=3.0, cold=1.0, evenness=0.1, filling=0.1)
+    hot = AnnealingRun(hot=3.0, cold=1.0, evenness=0.1, filling=0.1)
     stays = annealer.search(orders, openings, hot, 2_000, 1)
     leaves = annealer.search(orders, openings, hot._replace(leaving=True), 2_000, 1)
     assert stays is not None

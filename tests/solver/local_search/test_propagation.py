@@ -9,7 +9,7 @@ from pipesched.problem.problem import Problem
 from solver.construction.list_scheduling import sequential
 from solver.local_search.annealing import Annealer
 from solver.local_search.annealing_kernel import Best, Work, anneal, anneal_with_modes, begin_times
-from solver.local_search.annealing_parameters import AnnealingParameters
+from solver.local_search.annealing_run import AnnealingRun
 from solver.local_search.incremental_simulation import LENGTH, times_of
 from solver.local_search.memory_levels import fill_levels
 from solver.local_search.modes import ABSENT
@@ -19,7 +19,7 @@ from tests.solver.local_search.test_exchange import chains
 from tests.solver.local_search.test_mode_search import middle
 from tests.support.daily import daily
 
-HEAT = AnnealingParameters(hot=2.0, cold=1.0, evenness=0.1, filling=0.2, reach=6, changing=0.4)
+HEAT = AnnealingRun(hot=2.0, cold=1.0, evenness=0.1, filling=0.2, reach=6, changing=0.4)
 
 
 def cases() -> list[tuple[Problem, bool]]:

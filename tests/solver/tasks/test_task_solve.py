@@ -22,7 +22,7 @@ from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.construction.timing import best_times
 from solver.local_search.annealing import Annealer
-from solver.local_search.annealing_parameters import AnnealingParameters
+from solver.local_search.annealing_run import AnnealingRun
 from solver.solve import solve
 from solver.tasks.dispatch import expanded
 from solver.tasks.job_units import start_of
@@ -33,7 +33,7 @@ from tests.support.counted import counted
 from tests.support.expert_parallel import mean_layers
 from tests.support.task_brute_force import always_fits, optimum, tiny_tasks
 
-HEAT = AnnealingParameters(hot=0.5, cold=0.05, evenness=0.03, filling=0)
+HEAT = AnnealingRun(hot=0.5, cold=0.05, evenness=0.03, filling=0)
 SURE = counted(20.0)
 
 

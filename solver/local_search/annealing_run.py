@@ -19,7 +19,7 @@ class AnnealParams:
 ANNEALING = AnnealParams()
 
 
-class AnnealingParameters(NamedTuple):
+class AnnealingRun(NamedTuple):
     """Parameters of an annealing run.
 
     The temperatures, `hot` at first and `cold` at last, are in mean durations of a unit. The energy is the time of the
@@ -38,7 +38,7 @@ class AnnealingParameters(NamedTuple):
     changing: float = 0.0
     leaving: bool = False
 
-    def in_ticks(self, mean: float) -> AnnealingParameters:
+    def in_ticks(self, mean: float) -> AnnealingRun:
         """Return the parameters with temperatures in ticks, above 0; `mean` is the mean duration of a unit in ticks.
 
         Each field has the same type in all results, so that one compiled version serves all calls.
