@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pipesched.compiled import inner
 from solver.beam.nodes import is_next, leaves_room, take
 from solver.beam.ranks import NEVER, Preference, ranked
-from solver.beam.tables import ENDLESS, Numbers, Walks
+from solver.beam.tables import ENDLESS, Numbers, StepTables
 
 # Of a move: the forward or the gradient, the gradient in a block with it or -1, weight passes that it waits for
 # besides those that end before it, and its start and end.
@@ -33,27 +33,27 @@ class Children(NamedTuple):
 
 
 @inner
-def moves_of(row: Numbers, scratch: Numbers, moves: Numbers, walks: Walks) -> int:
+def moves_of(row: Numbers, scratch: Numbers, moves: Numbers, tables: StepTables) -> int:
     """Fill `moves` with the moves possible at a node, a row (STEP, MATE, DELAY, START, END) for each.
 
     Return their number. STEP is a forward or gradient, MATE the gradient in a block with it or -1; DELAY is 1 if a
     pending weight pass runs first though neither time nor memory requires it; START and END are in ticks. Moves that
     memory does not admit are left out. `row` is the node; `scratch` is working space of its length.
     """
-    found, size, steps = 0, row.shape[0], walks.device.shape[0]
+    found, size, steps = 0, row.shape[0], tables.device.shape[0]
     for step in range(steps):
-        forward = walks.weight[step] < 0
-        if not is_next(row, step, walks) or (forward and not leaves_room(row, step, walks)):
+        forward = tables.weight[step] < 0
+        if not is_next(row, step, tables) or (forward and not leaves_room(row, step, tables)):
             continue
         for mate in range(-1, steps if forward else 0):
-            if mate >= 0 and (walks.block[step, mate] < 0 or not is_next(row, mate, walks)):
+            if mate >= 0 and (tables.block[step, mate] < 0 or not is_next(row, mate, tables)):
                 continue
-            if mate >= 0 and walks.chain[mate] == walks.chain[step] and row[mate] == row[step]:
+            if mate >= 0 and tables.chain[mate] == tables.chain[step] and row[mate] == row[step]:
                 continue
             for delay in range(2 if mate < 0 else 1):
                 for entry in range(size):
                     scratch[entry] = row[entry]
-                start, end = take(scratch, step, mate, delay, walks)
+                start, end = take(scratch, step, mate, delay, tables)
                 if end < 0:
                     continue
                 move = moves[found]
@@ -63,14 +63,14 @@ def moves_of(row: Numbers, scratch: Numbers, moves: Numbers, walks: Walks) -> in
 
 
 @inner
-def hashed(row: Numbers, walks: Walks) -> np.int64:
+def hashed(row: Numbers, tables: StepTables) -> np.int64:
     """Return a 64-bit hash of the steps that a node has run; time, memory and weight passes do not count.
 
     `row` is the node, whose first entries are the numbers of micro-batches that have taken each step. Of nodes with the
     same hash the search keeps a few.
     """
     key = np.int64(1469598103934665603)
-    for step in range(walks.device.shape[0]):
+    for step in range(tables.device.shape[0]):
         key = (key ^ row[step]) * np.int64(1099511628211)
     return key
 
@@ -79,7 +79,7 @@ def hashed(row: Numbers, walks: Walks) -> np.int64:
 def expand(
     rows: Numbers,
     since: int,
-    walks: Walks,
+    tables: StepTables,
     prefers: Preference,
     scratch: Numbers,
     moves: Numbers,
@@ -98,7 +98,7 @@ def expand(
     found = 0
     for number in range(since, rows.shape[0]):
         row = rows[number]
-        count = moves_of(row, scratch, moves, walks)
+        count = moves_of(row, scratch, moves, tables)
         if found + 2 * count > out.nodes.shape[0]:
             return found, number
         put_off = -1
@@ -113,19 +113,19 @@ def expand(
             for one in range(count):
                 step, mate = moves[one, STEP], moves[one, MATE]
                 wait = prefers.block_wait if mate >= 0 else 0.0
-                soon = moves[one, START] < until + wait and walks.device[step] == walks.device[first]
+                soon = moves[one, START] < until + wait and tables.device[step] == tables.device[first]
                 if not soon or step == put_off:
                     continue
                 child = out.nodes[found]
                 for entry in range(row.shape[0]):
                     child[entry] = row[entry]
-                take(child, step, mate, moves[one, DELAY], walks)
-                out.keys[found] = hashed(child, walks)
-                out.ranks[found] = ranked(child, walks, prefers, sums)
+                take(child, step, mate, moves[one, DELAY], tables)
+                out.keys[found] = hashed(child, tables)
+                out.ranks[found] = ranked(child, tables, prefers, sums)
                 out.parents[found] = number
                 out.moves[found, STEP], out.moves[found, MATE], out.moves[found, DELAY] = step, mate, moves[one, DELAY]
                 found += 1
-            if put_off >= 0 or walks.weight[first] >= 0 or walks.room[walks.device[first]] == ENDLESS:
+            if put_off >= 0 or tables.weight[first] >= 0 or tables.room[tables.device[first]] == ENDLESS:
                 break
             put_off = first
     return found, rows.shape[0]

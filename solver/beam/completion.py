@@ -17,7 +17,7 @@ from pipesched.problem.problem import Problem
 from pipesched.problem.quantities import Ticks
 from solver.beam.children import MATE
 from solver.beam.nodes import offsets
-from solver.beam.tables import Numbers, Walks
+from solver.beam.tables import Numbers, StepTables
 from solver.bounds.analytic.critical_paths import Paths
 from solver.diagram.completion import CompletionRows, Short, completion, numbers_of
 from solver.diagram.modelled_stages import devices_of, owner_of, walked_chains
@@ -64,7 +64,7 @@ def completion_bounds(problem: Problem, stop: Event) -> CompletionBounds | None:
 
 
 def rank_by_completion(
-    nodes: Numbers, moves: Numbers, ranks: NDArray[np.float64], done: int, walks: Walks, bounds: CompletionBounds
+    nodes: Numbers, moves: Numbers, ranks: NDArray[np.float64], done: int, tables: StepTables, bounds: CompletionBounds
 ) -> None:
     """Add the completion bound of each child, in ticks, to its rank in `ranks`; their parents have run `done` passes.
 
@@ -76,7 +76,7 @@ def rank_by_completion(
             completion_rows = bounds.layers[done + further]
             chosen = further == 2
             rank_children(
-                nodes, moves, ranks, chosen, *completion_rows, walks, bounds.raises, bounds.number, bounds.value
+                nodes, moves, ranks, chosen, *completion_rows, tables, bounds.raises, bounds.number, bounds.value
             )
 
 
@@ -89,7 +89,7 @@ def rank_children(
     keys: Numbers,
     first: Numbers,
     rows: Short,
-    walks: Walks,
+    tables: StepTables,
     raises: Numbers,
     number: Numbers,
     value: int,
@@ -102,7 +102,7 @@ def rank_children(
     its index in such a row, -1 for none. A rank becomes infinite if the child's state has no row, as then no order ends
     within memory, or if its bound is not below `value` ticks.
     """
-    steps = walks.device.shape[0]
+    steps = tables.device.shape[0]
     for child in range(nodes.shape[0]):
         if (moves[child, MATE] >= 0) != blocks:
             continue
@@ -114,12 +114,12 @@ def rank_children(
         if state >= keys.shape[0] or keys[state] != key or first[state] == first[state + 1]:
             ranks[child] = _LEFT_OUT  # nothing that begins so comes to an end
             continue
-        least = _least(row, rows[first[state]], walks, number)
+        least = _least(row, rows[first[state]], tables, number)
         ranks[child] = ranks[child] + least if least < value else _LEFT_OUT
 
 
 @inner
-def _least(row: Numbers, cost_to_go: Short, walks: Walks, number: Numbers) -> np.int64:
+def _least(row: Numbers, cost_to_go: Short, tables: StepTables, number: Numbers) -> np.int64:
     """Return a lower bound in ticks on the end of all orders that begin as a node.
 
     That is the largest of its times plus cost-to-go. The times are those when micro-batches in flight end the last pass
@@ -127,8 +127,8 @@ def _least(row: Numbers, cost_to_go: Short, walks: Walks, number: Numbers) -> np
     `cost_to_go` has the ticks to the end after each of these times in this order, micro-batches from the oldest on, and
     `number` is by device its index there, -1 for a device without a stage.
     """
-    ends, free, waiting, _, _ = offsets(walks)
-    steps, devices = walks.device.shape[0], walks.room.shape[0]
+    ends, free, waiting, _, _ = offsets(tables)
+    steps, devices = tables.device.shape[0], tables.room.shape[0]
     through, kept, found = row[steps - 1], 0, np.int64(NOTHING)
     for device in range(devices):
         kept = max(kept, number[device] + 1)
@@ -137,13 +137,13 @@ def _least(row: Numbers, cost_to_go: Short, walks: Walks, number: Numbers) -> np
         step = 0
         while row[step + 1] > one:
             step += 1
-        found = max(found, row[ends + walks.first[step] + one] + cost_to_go[one - through])
+        found = max(found, row[ends + tables.first[step] + one] + cost_to_go[one - through])
     for device in range(devices):
         if number[device] < 0:
             continue
         now = row[free + device]
         found = max(found, now + cost_to_go[flying + number[device]])
-        for at in range(walks.since[device], walks.since[device + 1]):
-            now += row[waiting + walks.waits[at]] * walks.weight[walks.waits[at]]
+        for at in range(tables.since[device], tables.since[device + 1]):
+            now += row[waiting + tables.waits[at]] * tables.weight[tables.waits[at]]
         found = max(found, now + cost_to_go[flying + kept + number[device]])
     return found

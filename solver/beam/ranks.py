@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pipesched.compiled import inner
 from solver.beam.nodes import is_next, offsets
-from solver.beam.tables import Numbers, Walks
+from solver.beam.tables import Numbers, StepTables
 
 # Later than any time.
 NEVER = 2**60
@@ -35,7 +35,7 @@ class Preference(NamedTuple):
 
 
 @inner
-def _add_up(row: Numbers, walks: Walks, sums: NDArray[np.float64]) -> tuple[int, float]:
+def _add_up(row: Numbers, tables: StepTables, sums: NDArray[np.float64]) -> tuple[int, float]:
     """Fill `sums` with estimates by device, a row for each of `_WORK` to `_AREA`.
 
     Return two numbers about micro-batches in flight: the latest of their estimated ends, and the sum of these ends, in
@@ -44,42 +44,42 @@ def _add_up(row: Numbers, walks: Walks, sums: NDArray[np.float64]) -> tuple[int,
     micro-batch first arrives at the device (`NEVER` if none does), and memory times ticks that activations will occupy.
     `row` is the node.
     """
-    ends, free, waiting, _, _ = offsets(walks)
-    steps, devices, longest, flying = walks.device.shape[0], walks.room.shape[0], 0, 0.0
+    ends, free, waiting, _, _ = offsets(tables)
+    steps, devices, longest, flying = tables.device.shape[0], tables.room.shape[0], 0, 0.0
     for device in range(devices):
         for one in range(SUMS):
             sums[one, device] = 0.0
         sums[_SOON, device] = NEVER
     for step in range(steps):
-        device, left, before = walks.device[step], walks.microbatches[step] - row[step], walks.before[step]
-        sums[_WORK, device] += left * walks.ticks[step]
-        if walks.weight[step] < 0:
+        device, left, before = tables.device[step], tables.microbatches[step] - row[step], tables.before[step]
+        sums[_WORK, device] += left * tables.ticks[step]
+        if tables.weight[step] < 0:
             sums[_FORWARDS, device] += left
         else:
             sums[_GRADIENTS, device] += left
-            sums[_WORK, device] += left * walks.weight[step]
-            sums[_BACKLOG, device] += row[waiting + step] * walks.weight[step]
+            sums[_WORK, device] += left * tables.weight[step]
+            sums[_BACKLOG, device] += row[waiting + step] * tables.weight[step]
         here = row[before] - row[step] if before >= 0 else 0
         for one in range(row[step], row[step] + here):
-            since = max(row[ends + walks.first[step] + one] + walks.lag[step], row[free + device])
-            longest = max(longest, since + walks.tail[step])
-            flying += since + walks.tail[step]
+            since = max(row[ends + tables.first[step] + one] + tables.lag[step], row[free + device])
+            longest = max(longest, since + tables.tail[step])
+            flying += since + tables.tail[step]
             for other in range(devices):
-                sums[_AREA, other] += walks.occupied[step, other] * (since - row[free + other])
+                sums[_AREA, other] += tables.occupied[step, other] * (since - row[free + other])
         coming = left if before < 0 else here
         for other in range(devices if coming > 0 else 0):
-            sums[_AREA, other] += coming * walks.area[step, other]
+            sums[_AREA, other] += coming * tables.area[step, other]
         # The micro-batches that have arrived at this step; the first one is the earliest.
-        if is_next(row, step, walks):
-            since = row[free + device] if before < 0 else row[ends + walks.first[step] + row[step]] + walks.lag[step]
+        if is_next(row, step, tables):
+            since = row[free + device] if before < 0 else row[ends + tables.first[step] + row[step]] + tables.lag[step]
             for other in range(devices):
-                if walks.reach[step, other] >= 0:
-                    sums[_SOON, other] = min(sums[_SOON, other], since + walks.reach[step, other])
+                if tables.reach[step, other] >= 0:
+                    sums[_SOON, other] = min(sums[_SOON, other], since + tables.reach[step, other])
     return longest, flying
 
 
 @inner
-def ranked(row: Numbers, walks: Walks, prefers: Preference, sums: NDArray[np.float64]) -> float:
+def ranked(row: Numbers, tables: StepTables, prefers: Preference, sums: NDArray[np.float64]) -> float:
     """Return the rank of a node, a weighted sum of estimates in ticks of the orders that begin so; lower is better.
 
     Each device runs its remaining work, in as many blocks as it has forwards and gradients for, from the next arrival
@@ -87,17 +87,17 @@ def ranked(row: Numbers, walks: Walks, prefers: Preference, sums: NDArray[np.flo
     The terms are weighted by `prefers` (a `Preference`). `row` is the node, `sums` working space (`SUMS` rows by
     device). A float, which orders nodes of a layer and proves nothing.
     """
-    _, free, _, _, _ = offsets(walks)
-    steps, devices, mean = walks.device.shape[0], walks.room.shape[0], 0.0
-    longest, flying = _add_up(row, walks, sums)
+    _, free, _, _, _ = offsets(tables)
+    steps, devices, mean = tables.device.shape[0], tables.room.shape[0], 0.0
+    longest, flying = _add_up(row, tables, sums)
     for device in range(devices):
         until = row[free + device] + sums[_BACKLOG, device]
         pairs = min(sums[_FORWARDS, device], sums[_GRADIENTS, device])
         if sums[_FORWARDS, device] + sums[_GRADIENTS, device] > 0:
-            until = max(until, sums[_SOON, device]) + sums[_WORK, device] - walks.saved[device] * pairs
-        if walks.room[device] > 0:  # else its activations take no memory
-            until = max(until, row[free + device] + prefers.memory * sums[_AREA, device] / walks.room[device])
-        longest = max(longest, until - walks.opens[device])
-        mean += until - walks.opens[device]
-    all_of = walks.first[steps - 1] + walks.microbatches[steps - 1]
+            until = max(until, sums[_SOON, device]) + sums[_WORK, device] - tables.saved[device] * pairs
+        if tables.room[device] > 0:  # else its activations take no memory
+            until = max(until, row[free + device] + prefers.memory * sums[_AREA, device] / tables.room[device])
+        longest = max(longest, until - tables.opens[device])
+        mean += until - tables.opens[device]
+    all_of = tables.first[steps - 1] + tables.microbatches[steps - 1]
     return mean / devices + prefers.longest * longest + prefers.microbatches * flying / all_of

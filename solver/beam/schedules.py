@@ -10,19 +10,19 @@ from pipesched.problem.passes import BW, B, F, Pass, Slot, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from solver.beam.nodes import at_first, offsets, take
-from solver.beam.tables import Step, Walks, steps_of_chains
+from solver.beam.tables import Step, StepTables, steps_of_chains
 from solver.diagram.steps import StepId
 
 
-def schedule_of_moves(problem: Problem, walks: Walks, moves: Sequence[tuple[StepId, StepId, int]]) -> Schedule:
+def schedule_of_moves(problem: Problem, tables: StepTables, moves: Sequence[tuple[StepId, StepId, int]]) -> Schedule:
     """Return the schedule in which all devices run the given moves: (step, gradient in a block with it or -1, delay).
 
     Weight passes are added where the moves run them; those still pending after all moves end the orders of their
     devices.
     """
     steps = steps_of_chains(problem)
-    _, _, waiting, _, _ = offsets(walks)
-    row = at_first(walks)
+    _, _, waiting, _, _ = offsets(tables)
+    row = at_first(tables)
     orders: list[list[Slot]] = [[] for _ in range(problem.devices)]
     weights = [0] * len(steps)
     blocked: dict[int, set[int]] = {at: set() for at in range(len(steps))}
@@ -32,7 +32,7 @@ def schedule_of_moves(problem: Problem, walks: Walks, moves: Sequence[tuple[Step
 
         Those of longest duration come first. Micro-batches whose backward ran in a block have none and are skipped.
         """
-        for step in walks.waits[walks.since[device] : walks.since[device + 1]]:
+        for step in tables.waits[tables.since[device] : tables.since[device + 1]]:
             for _ in range(counts[step]):
                 while weights[step] in blocked[int(step)]:
                     weights[step] += 1
@@ -40,11 +40,11 @@ def schedule_of_moves(problem: Problem, walks: Walks, moves: Sequence[tuple[Step
                 weights[step] += 1
 
     for step, mate, delay in moves:
-        device, before = int(walks.device[step]), row[waiting : waiting + len(steps)].copy()
+        device, before = int(tables.device[step]), row[waiting : waiting + len(steps)].copy()
         number, other = int(row[step]), int(row[mate])
-        take(row, step, mate, delay, walks)
+        take(row, step, mate, delay, tables)
         ran = before - row[waiting : waiting + len(steps)]
-        ran[step] += walks.weight[step] > 0
+        ran[step] += tables.weight[step] > 0
         run_weights(ran, device)
         if mate < 0:
             orders[device].append((_pass(problem, steps[step], number),))
@@ -63,6 +63,6 @@ def _pass(problem: Problem, step: Step, number: int, weight: bool = False) -> Pa
     With `weight`, its weight pass.
     """
     microbatch = problem.microbatches_of[step.stage][number]
-    # A weight pass without duration, as `Walks` has none for it, is part of a full backward.
+    # A weight pass without duration, as `StepTables` has none for it, is part of a full backward.
     whole = not problem.stages[step.stage].weight
     return Pass(W if weight else F if not step.gradient else BW if whole else B, step.stage, microbatch)

@@ -14,7 +14,7 @@ from solver.beam.children import Children as Rows
 from solver.beam.completion import CompletionBounds, rank_by_completion
 from solver.beam.nodes import at_first, offsets
 from solver.beam.ranks import SUMS, Preference
-from solver.beam.tables import Numbers, Walks
+from solver.beam.tables import Numbers, StepTables
 from solver.diagram.compile import Progress, compilation
 from solver.diagram.model import Arcs, Children, ReducedLayer
 from solver.diagram.steps import StepId
@@ -62,15 +62,15 @@ class _BlockOrders:
     """
 
     def __init__(
-        self, walks: Walks, prefers: Preference, width: int, alike: int, bounds: CompletionBounds | None
+        self, tables: StepTables, prefers: Preference, width: int, alike: int, bounds: CompletionBounds | None
     ) -> None:
-        self._walks, self._prefers, self._width, self._alike, self._bounds = walks, prefers, width, alike, bounds
-        self._layers = int(walks.microbatches.sum())
+        self._tables, self._prefers, self._width, self._alike, self._bounds = tables, prefers, width, alike, bounds
+        self._layers = int(tables.microbatches.sum())
         none = np.zeros(1, np.int64)
-        start = at_first(walks)[np.newaxis]
+        start = at_first(tables)[np.newaxis]
         self.root = _Nodes(start, none, none.astype(np.float64), none, none, np.zeros((1, 3), np.int64))
         self._none = self.root._replace(nodes=start[:0])
-        self._room = _room(walks, start.shape[1])
+        self._room = _room(tables, start.shape[1])
 
     def expanded(self, layer: _Nodes, done: int) -> Iterator[Children]:
         """Yield children in parts that one call of compiled code fills.
@@ -81,9 +81,9 @@ class _BlockOrders:
             values = self._values(layer.nodes)
             yield Children((), layer.size, int(values.min()), (int(values.argmin()), None))
             return
-        for children in _children(layer.nodes, self._walks, self._prefers, self._room):
+        for children in _children(layer.nodes, self._tables, self._prefers, self._room):
             if self._bounds is not None:
-                rank_by_completion(children.nodes, children.moves, children.ranks, done, self._walks, self._bounds)
+                rank_by_completion(children.nodes, children.moves, children.ranks, done, self._tables, self._bounds)
             stay, blocks = children.ranks < np.inf, children.moves[:, MATE] >= 0
             ahead = [_taken(children, chosen & stay, done) for chosen in (~blocks, blocks)]
             yield Children(ahead, len(children.keys))
@@ -104,24 +104,24 @@ class _BlockOrders:
 
         Pending weight passes are included.
         """
-        walks = self._walks
-        _, free, waiting, _, _ = offsets(walks)
+        tables = self._tables
+        _, free, waiting, _, _ = offsets(tables)
         ends_of = nodes[:, free:waiting].copy()
-        for step in walks.waits:
-            ends_of[:, walks.device[step]] += nodes[:, waiting + step] * walks.weight[step]
-        values: Numbers = (ends_of - walks.opens).max(axis=1)
+        for step in tables.waits:
+            ends_of[:, tables.device[step]] += nodes[:, waiting + step] * tables.weight[step]
+        values: Numbers = (ends_of - tables.opens).max(axis=1)
         return values
 
 
 def best_order(
-    walks: Walks, prefers: Preference, width: int, alike: int, bounds: CompletionBounds | None = None
+    tables: StepTables, prefers: Preference, width: int, alike: int, bounds: CompletionBounds | None = None
 ) -> Generator[Progress, None, BeamOrder | None]:
     """Search for the best order with `width` nodes per layer, at most `alike` of which have run the same passes.
 
     Returns None if every node of a layer is a dead end or, with completion bounds, cannot end before the cutoff. Yields
     its progress after each call of compiled code, every hundredth of a second or sooner.
     """
-    found = yield from compilation(_BlockOrders(walks, prefers, width, alike, bounds))
+    found = yield from compilation(_BlockOrders(tables, prefers, width, alike, bounds))
     if found.value is None:
         return None
     return BeamOrder(found.value, [(int(move[STEP]), int(move[MATE]), int(move[DELAY])) for move in found.moves])
@@ -149,16 +149,16 @@ class _Room(NamedTuple):
     children: Rows
 
 
-def _room(walks: Walks, size: int) -> _Room:
-    steps = len(walks.device)
+def _room(tables: StepTables, size: int) -> _Room:
+    steps = len(tables.device)
     moves = np.zeros((steps * (steps + 2), 5), np.int64)
     rows = max(_AT_ONCE, 2 * len(moves))
     keys = np.zeros(rows, np.int64)
     children = Rows(np.zeros((rows, size), np.int64), keys, np.zeros(rows), keys.copy(), np.zeros((rows, 3), np.int64))
-    return _Room(np.zeros(size, np.int64), moves, np.zeros((SUMS, len(walks.room))), children)
+    return _Room(np.zeros(size, np.int64), moves, np.zeros((SUMS, len(tables.room))), children)
 
 
-def _children(nodes: Numbers, walks: Walks, prefers: Preference, room: _Room) -> Iterator[Rows]:
+def _children(nodes: Numbers, tables: StepTables, prefers: Preference, room: _Room) -> Iterator[Rows]:
     """Yield the children of a layer's nodes in parts, each valid until the next.
 
     Parts share the arrays of `room`.
@@ -166,7 +166,7 @@ def _children(nodes: Numbers, walks: Walks, prefers: Preference, room: _Room) ->
     since = 0
     out = room.children
     while since < len(nodes):
-        found, since = expand(nodes, since, walks, prefers, *room)
+        found, since = expand(nodes, since, tables, prefers, *room)
         yield Rows(out.nodes[:found], out.keys[:found], out.ranks[:found], out.parents[:found], out.moves[:found])
 
 

@@ -21,7 +21,7 @@ Numbers = NDArray[np.int64]
 ENDLESS = 2**60
 
 
-class Walks(NamedTuple):
+class StepTables(NamedTuple):
     """Arrays by step: the forwards of a chain and then its gradients, one chain after the other; times in ticks.
 
     `device` runs the step in `ticks`, `lag` after the end of the step before it on the chain, `before` (-1: none);
@@ -85,7 +85,7 @@ def covers(problem: Problem) -> bool:
 
 
 def steps_of_chains(problem: Problem) -> list[Step]:
-    """Return the steps of all chains with micro-batches, in the order of the arrays of `Walks`."""
+    """Return the steps of all chains with micro-batches, in the order of the arrays of `StepTables`."""
     found = []
     for number, chain in enumerate(problem.placement.chains):
         if len(problem.microbatches_of[chain[0]]):
@@ -94,7 +94,7 @@ def steps_of_chains(problem: Problem) -> list[Step]:
     return found
 
 
-def walks_of(problem: Problem, opens: Sequence[Ticks] | None = None) -> Walks:
+def tables_of(problem: Problem, opens: Sequence[Ticks] | None = None) -> StepTables:
     """Return the arrays of a problem for which `covers` is true.
 
     `opens` are the opening times of devices in ticks, else 0.
@@ -142,7 +142,7 @@ def walks_of(problem: Problem, opens: Sequence[Ticks] | None = None) -> Walks:
     int64_sum([own * (one + max(0, more)) for own, one, more in zip(microbatches, ticks, weight, strict=True)])
     int64_sum([own * amount for own, amount in zip(microbatches, whole, strict=True)])
     whole_numbers = [int64_array(column) for column in columns]
-    return Walks._make([*whole_numbers, *_holding(steps, device, [gives, later], [ticks, weight], tails)])
+    return StepTables._make([*whole_numbers, *_holding(steps, device, [gives, later], [ticks, weight], tails)])
 
 
 def _paths(
@@ -172,9 +172,10 @@ def _holding(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the memory that a micro-batch occupies on a device while a step is its next, and what it will still take.
 
-    Both are arrays by step and device (`occupied` and `area` of `Walks`); the second is in memory times ticks, on the
-    shortest path to the end. `device` and `tails`, the ticks from a step's start to the end of its chain, are by step.
-    `given_back` has by step the memory that a gradient frees, then that of its weight pass; `ticks` their durations.
+    Both are arrays by step and device (`occupied` and `area` of `StepTables`); the second is in memory times ticks, on
+    the shortest path to the end. `device` and `tails`, the ticks from a step's start to the end of its chain, are by
+    step. `given_back` has by step the memory that a gradient frees, then that of its weight pass; `ticks` their
+    durations.
     """
     shape = len(steps), max(device) + 1
     occupied, area = np.zeros(shape), np.zeros(shape)

@@ -16,7 +16,7 @@ from solver.beam.completion import completion_bounds
 from solver.beam.ranks import Preference
 from solver.beam.schedules import schedule_of_moves
 from solver.beam.search import best_order, ended
-from solver.beam.tables import walks_of
+from solver.beam.tables import tables_of
 from solver.construction.list_scheduling import list_schedules
 from solver.construction.no_wait.block import block_of
 from solver.construction.no_wait.search import best_starts
@@ -118,10 +118,10 @@ def compile_beam() -> None:
     """Compile the kernels of beam search, on a small problem with overlapped blocks."""
     problem = problem_from(_WITH_BLOCKS)
     bounds, prefers = completion_bounds(problem, Event()), Preference(0.0, 1.0, 1.0, 1.0)
-    walks = walks_of(problem)
-    found = ended(best_order(walks, prefers, 1, 1, bounds))
+    tables = tables_of(problem)
+    found = ended(best_order(tables, prefers, 1, 1, bounds))
     assert found is not None
-    schedule_of_moves(problem, walks, found.moves)
+    schedule_of_moves(problem, tables, found.moves)
 
 
 def compile_no_wait() -> None:

@@ -16,7 +16,7 @@ from solver.beam.openings import openings
 from solver.beam.ranks import Preference
 from solver.beam.schedules import schedule_of_moves
 from solver.beam.search import BeamOrder, best_order
-from solver.beam.tables import covers, walks_of
+from solver.beam.tables import covers, tables_of
 from solver.diagram.compile import Progress
 from solver.engine.kernels import BEAM_KERNELS, Kernels
 from solver.engine.search import Search
@@ -60,16 +60,18 @@ class BeamSchedules:
         bounds, width = None, self.width
         forward = float(np.mean([stage.forward for stage in problem.stages]))
         runs = [
-            (walks_of(problem, opens), Preference(forward, longest, in_flight, self.memory_factor))
+            (tables_of(problem, opens), Preference(forward, longest, in_flight, self.memory_factor))
             for longest, in_flight in ((0.0, 0.0), (1.0, 0.0), (0.0, self.in_flight_weight))
             for opens in openings(problem)
         ]
         while width <= self.most_numbers // offsets(runs[0][0])[-1]:
             values = list[float]()
-            for walks, prefers in runs:
-                found, slice_ = yield from _found(search, best_order(walks, prefers, width, self.alike, bounds), slice_)
+            for tables, prefers in runs:
+                found, slice_ = yield from _found(
+                    search, best_order(tables, prefers, width, self.alike, bounds), slice_
+                )
                 if found is not None:
-                    search.start_from(schedule_of_moves(problem, walks, found.moves))
+                    search.start_from(schedule_of_moves(problem, tables, found.moves))
                 values.append(inf if found is None else found.value)
                 if search.clock.counts_work:
                     return

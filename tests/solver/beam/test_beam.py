@@ -20,7 +20,7 @@ from solver.beam.openings import openings
 from solver.beam.ranks import Preference
 from solver.beam.schedules import schedule_of_moves
 from solver.beam.search import best_order, ended
-from solver.beam.tables import covers, walks_of
+from solver.beam.tables import covers, tables_of
 from solver.construction.timing import best_times
 from solver.solve import solve
 from tests.support.counted import counted
@@ -55,10 +55,10 @@ def test_a_schedule_is_valid_and_takes_what_the_order_says(seed: int, objective:
     given = with_blocks(seed, objective)
     assert covers(given)
     for opens in openings(given):
-        walks = walks_of(given, opens)
-        found = ended(best_order(walks, _PREFERS, 60, 2))
+        tables = tables_of(given, opens)
+        found = ended(best_order(tables, _PREFERS, 60, 2))
         assert found is not None, "an order that ends, with memory for two"
-        timeline = best_times(given, schedule_of_moves(given, walks, found.moves))
+        timeline = best_times(given, schedule_of_moves(given, tables, found.moves))
         assert validate(timeline) == []
         assert value_of(given, timeline) <= found.value
 
@@ -70,9 +70,9 @@ def test_weight_passes_without_duration_are_part_of_full_backwards(seed: int) ->
     weight[random.randrange(3)] = 0
     times = {"forward": 5, "backward": [random.randint(4, 8) for _ in range(3)], "weight": weight}
     given = problem(3, 4, times=times, memory={"capacity": random.randint(2, 4)})
-    found = ended(best_order(walks_of(given), _PREFERS, 60, 2))
+    found = ended(best_order(tables_of(given), _PREFERS, 60, 2))
     assert found is not None
-    timeline = best_times(given, schedule_of_moves(given, walks_of(given), found.moves))
+    timeline = best_times(given, schedule_of_moves(given, tables_of(given), found.moves))
     assert validate(timeline) == []
     assert value_of(given, timeline) <= found.value
 
@@ -82,7 +82,7 @@ def test_of_a_span_one_chain_may_wait_for_the_other() -> None:
     times = {"forward": 10, "backward": 20, "transfer": 5}
     both = problem(6, 4, times=times, placement="bidirectional", memory={"capacity": 2}, objective="span")
     found = [
-        ended(best_order(walks_of(both, opens), Preference(10.0, 1.0, 0.0, 1.5), 100, 2)) for opens in openings(both)
+        ended(best_order(tables_of(both, opens), Preference(10.0, 1.0, 0.0, 1.5), 100, 2)) for opens in openings(both)
     ]
     assert [None if one is None else one.value for one in found] == [78, 68]
 
@@ -91,8 +91,8 @@ def test_more_nodes_of_a_layer_find_shorter_orders() -> None:
     """CP-SAT proves 204, 102 ticks, for 4 devices both ways."""
     times = {"forward": 10, "backward": 10, "weight": 10, "overlapped": 24}
     both = problem(4, 6, times=times, placement="bidirectional", memory={"capacity": 3}, objective="makespan")
-    walks = walks_of(both)
-    narrow, wide = (ended(best_order(walks, _PREFERS._replace(microbatches=0.1), width, 4)) for width in (1, 1000))
+    tables = tables_of(both)
+    narrow, wide = (ended(best_order(tables, _PREFERS._replace(microbatches=0.1), width, 4)) for width in (1, 1000))
     assert narrow is not None
     assert wide is not None
     assert 102 <= wide.value <= 105 < narrow.value
@@ -111,7 +111,7 @@ def test_forwards_are_put_off_that_would_hold_memory_too_soon(chunks: int, memor
         memory={"capacity": memory},
         objective="makespan",
     )
-    found = ended(best_order(walks_of(given), Preference(2.0, 0.0, 0.1, 1.5), 1000, 2))
+    found = ended(best_order(tables_of(given), Preference(2.0, 0.0, 0.1, 1.5), 1000, 2))
     assert found is not None
     assert value <= found.value <= 1.02 * value
 
@@ -120,20 +120,20 @@ def test_forwards_are_put_off_that_would_hold_memory_too_soon(chunks: int, memor
 def test_no_order_ends_before_what_must_follow_it(seed: int) -> None:
     """Every part of an order that ends at a value stays where that is a tick more, at any layer."""
     given = with_blocks(seed)
-    walks, below = walks_of(given), completion_bounds(given, Event())
+    tables, below = tables_of(given), completion_bounds(given, Event())
     if below is None:
         assert len(given.placement.chains) == 2
         return
-    found = ended(best_order(walks, _PREFERS, 60, 2))
+    found = ended(best_order(tables, _PREFERS, 60, 2))
     assert found is not None
-    row = np.zeros((1, offsets(walks)[-1]), np.int64)
+    row = np.zeros((1, offsets(tables)[-1]), np.int64)
     for done, move in enumerate(found.moves):
-        take(row[0], *move, walks)
+        take(row[0], *move, tables)
         for value, stays in ((found.value + 1, True), (0, False)):
-            ranks, passed = np.zeros(1), int(row[0, : len(walks.device)].sum())
+            ranks, passed = np.zeros(1), int(row[0, : len(tables.device)].sum())
             moves = np.array([[*move]], np.int64)
             layer = passed - (2 if move[1] >= 0 else 1)
-            rank_by_completion(row, moves, ranks, layer, walks, below._replace(value=value))
+            rank_by_completion(row, moves, ranks, layer, tables, below._replace(value=value))
             assert passed == len(below.layers) or (ranks[0] < np.inf) == stays, f"after {done} moves"
 
 
@@ -142,17 +142,17 @@ def test_orders_that_cannot_end_below_the_best_make_room_for_better_ones() -> No
     times = {"forward": [9, 10, 11, 9, 11, 9, 10, 11], "backward": 10, "weight": 9, "overlapped": 23}
     memory = {"capacity": 5}
     given = problem(4, 6, times=times, placement="v-shape", memory=memory, objective="makespan")
-    walks = walks_of(given)
+    tables = tables_of(given)
     below = completion_bounds(given, Event())
     assert below is not None
-    prefers, plain = _PREFERS._replace(longest=0.0), ended(best_order(walks, _PREFERS, 100, 2))
-    guided = ended(best_order(walks, prefers, 100, 2, below))
+    prefers, plain = _PREFERS._replace(longest=0.0), ended(best_order(tables, _PREFERS, 100, 2))
+    guided = ended(best_order(tables, prefers, 100, 2, below))
     assert plain is not None
     assert guided is not None
     assert guided.value < plain.value
-    again = ended(best_order(walks, prefers, 100, 2, below._replace(value=guided.value)))
+    again = ended(best_order(tables, prefers, 100, 2, below._replace(value=guided.value)))
     assert again is None or again.value < guided.value
-    assert ended(best_order(walks, prefers, 100, 2, below._replace(value=guided.value * 9 // 10))) is None
+    assert ended(best_order(tables, prefers, 100, 2, below._replace(value=guided.value * 9 // 10))) is None
 
 
 def test_chains_of_unequal_microbatches_whose_order_is_fixed_have_no_beam() -> None:

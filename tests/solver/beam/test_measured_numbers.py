@@ -11,7 +11,7 @@ from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
 from solver.beam.ranks import Preference
 from solver.beam.search import best_order, ended
-from solver.beam.tables import walks_of
+from solver.beam.tables import tables_of
 from solver.engine.engine import ENGINE
 from solver.engine.search import Search
 from solver.engine.slices import Slice
@@ -34,14 +34,14 @@ def measured(scale: float = 1.0) -> Problem:
 
 
 def order(problem: Problem) -> list[tuple[int, int, int]]:
-    found = ended(best_order(walks_of(problem), Preference(0.0, 1.0, 0.1, 1.5), 20, 2))
+    found = ended(best_order(tables_of(problem), Preference(0.0, 1.0, 0.1, 1.5), 20, 2))
     assert found is not None
     return found.moves
 
 
 def test_the_tables_hold_products_that_64_bits_do_not() -> None:
-    walks = walks_of(measured())
-    assert float(walks.area.max()) > 2**62
+    tables = tables_of(measured())
+    assert float(tables.area.max()) > 2**62
     assert order(measured())
 
 
