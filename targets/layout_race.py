@@ -20,7 +20,7 @@ from solver.limits import Limits
 from solver.parameters import tunable, tuned
 from solver.planning.plan import plan_from
 from solver.planning.progress import Report
-from solver.planning.quick.first_plan import first_plan
+from solver.planning.quick.quick_plan import quick_plan
 from solver.planning.race import NO_TIME, RaceEntry, entered, raced_on
 from solver.planning.time_shares import TimeShares
 
@@ -173,7 +173,7 @@ def first_plans(
         spread[layout] = Spread(asked, whole, whole.step.assumed)
         row = entered(layout, problem)
         rows.append(row)
-        row.first = None if row.dropped else first_plan(problem)
+        row.first = None if row.dropped else quick_plan(problem)
         if row.first is not None:
             row.step = row.first.step
             best = row.step.total if best is None else min(best, row.step.total)

@@ -19,7 +19,7 @@ from pipesched.schedule.schedule import Schedule
 _Ends = tuple[tuple[JobId, ...], tuple[JobId, ...]]
 
 
-class Gathers:
+class GatherConstraints:
     """Gathers and releases of sharded parameters in a set of passes, as constraints on job numbers.
 
     `gaps` has, stage by stage, the interval from each release to the next gather; `precedences` are the arcs that apply

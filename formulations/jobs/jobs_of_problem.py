@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from formulations.jobs.gathers import Gathers
+from formulations.jobs.gathers import GatherConstraints
 from formulations.jobs.jobs import Decision, Job, JobMemory, Jobs, Precedence
 from formulations.jobs.quantities import ChoiceId, JobId, PoolId
 from pipesched.deadline import SHORT, asking
@@ -61,7 +61,7 @@ def jobs_of(
     precedences = _of_network(problem, running, number, scale)
     if problem.walks.queues:
         precedences += _of_queues(problem, running, number)
-    gathers = Gathers(problem, running, number) if times else None
+    gathers = GatherConstraints(problem, running, number) if times else None
     if gathers is not None:
         precedences += gathers.precedences
     holdings = tuple(_holdings(problem, running, number))

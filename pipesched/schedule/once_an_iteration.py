@@ -10,7 +10,7 @@ from pipesched.problem.passes import BW, OF_PARAMETERS, ONCE, Pass, Slot, Task, 
 from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.problem import Problem
 from pipesched.problem.quantities import StageId
-from pipesched.schedule.gather_rule import with_gathers
+from pipesched.schedule.gather_insertion import with_gathers
 from pipesched.schedule.gather_waits import with_gather_waits
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline

@@ -23,7 +23,7 @@ from solver.limits import Limits
 from solver.parameters import tunable, tuned
 from solver.planning.bounds_of_plans import with_bounds_of
 from solver.planning.progress import Report
-from solver.planning.quick.first_plan import FirstPlan
+from solver.planning.quick.quick_plan import QuickPlan
 from solver.planning.time_shares import TimeShares, named
 
 K = TypeVar("K", bound=Hashable)
@@ -60,7 +60,7 @@ class RaceEntry(Generic[K]):
     plan: Plan | None = None
     step: StepTime | None = None
     dropped: str = ""
-    first: FirstPlan | None = None
+    first: QuickPlan | None = None
     failed: bool = False
 
     @property

@@ -36,7 +36,7 @@ _NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
-class FirstPlan:
+class QuickPlan:
     """A plan without its timeline.
 
     `step` has the parts of the time of a training step, `step.total` their sum, both in the file's unit. `peak_memory`
@@ -78,7 +78,7 @@ class _TimedPlan(NamedTuple):
     peaks: WholeArray
 
 
-def first_plan(plan: PlanProblem) -> FirstPlan | None:
+def quick_plan(plan: PlanProblem) -> QuickPlan | None:
     """Return the plan with the least training step that fits the memory, under 1F1B or interleaved 1F1B.
 
     Compared are the plans of the placements; that of a placement is the one whose last pass ends first. None where no
@@ -104,7 +104,7 @@ class _Orders:
         self._stages = self._devices * self._chunks
         self._room = [None if room is None else int(room / plan.resolution) for room in self._capacity()]
 
-    def best(self) -> FirstPlan | None:
+    def best(self) -> QuickPlan | None:
         """Return the plan whose last pass ends first.
 
         None if neither 1F1B nor interleaved 1F1B runs on the placement, or nothing fits.
@@ -298,11 +298,11 @@ class _Orders:
         """
         return np.where(np.cumsum(counts) <= self._plan.model.before_training, 0, lag)
 
-    def _plan_of(self, name: str, row: _TimedPlan, ends: list[Ticks]) -> FirstPlan:
+    def _plan_of(self, name: str, row: _TimedPlan, ends: list[Ticks]) -> QuickPlan:
         plan, m = self._plan, self._plan.microbatches
         partition = Partition(row.counts, self._recomputed(row))
         work = [m * int(each) for each in self._by_device(row.forward + row.backward).sum(axis=1)]
-        return FirstPlan(
+        return QuickPlan(
             self._choice,
             partition,
             name,

@@ -17,7 +17,7 @@ from pipesched.schedule.metrics import measure
 from pipesched.validation.validator import validate
 from runtime.partitions.catalogue import PARTITION_FORMATS
 from runtime.partitions.plan_limits import restricted
-from solver.planning.quick.first_plan import first_plan
+from solver.planning.quick.quick_plan import quick_plan
 
 
 def model(
@@ -54,7 +54,7 @@ def test_times_peaks_and_rules(target: str | None) -> None:
                 plan = restricted(plan, target, PARTITION_FORMATS[target].limits)[0]
         except BadInput:
             continue
-        first = first_plan(plan)
+        first = quick_plan(plan)
         if first is None:
             continue
         own = first.candidate(plan)
@@ -78,7 +78,7 @@ def test_frozen_layers_are_timed_as_the_simulator_does(frozen: list[str]) -> Non
     for devices, microbatches, chunks, transfer in product((2, 4), (4, 12), (1, 2), (0.01, 0.7, 20)):
         also = {"frozen": frozen, "dense_layers": 9}
         plan = model(devices, microbatches, 60, True, also, chunks=chunks, transfer=transfer)
-        first = first_plan(plan)
+        first = quick_plan(plan)
         assert first is not None
         own = first.candidate(plan)
         stages = own.timeline.problem.stages
@@ -94,7 +94,7 @@ def test_frozen_layers_are_timed_as_the_simulator_does(frozen: list[str]) -> Non
 def test_less_memory_is_never_faster_and_recomputes_where_it_must() -> None:
     steps = []
     for memory in MEMORY:
-        first = first_plan(model(4, 12, memory, False))
+        first = quick_plan(model(4, 12, memory, False))
         assert first is not None
         steps.append((first.step.total, any(first.partition.recompute_counts())))
     assert [step for step, _ in steps] == sorted(step for step, _ in steps)
@@ -103,14 +103,14 @@ def test_less_memory_is_never_faster_and_recomputes_where_it_must() -> None:
 
 def test_decisions_of_the_file_are_kept() -> None:
     free = model(4, 12, 60, False)
-    always = first_plan(replace(free, recompute=Decide.ALWAYS))
+    always = quick_plan(replace(free, recompute=Decide.ALWAYS))
     assert always is not None and sum(sum(stage.values()) for stage in always.partition.recompute_counts()) == 14
-    given = first_plan(replace(free, counts=(3, 4, 4, 5)))
+    given = quick_plan(replace(free, counts=(3, 4, 4, 5)))
     assert given is not None and given.partition.counts == (3, 4, 4, 5)
-    assert first_plan(replace(model(4, 12, 2.2, False), recompute=Decide.NEVER)) is None
+    assert quick_plan(replace(model(4, 12, 2.2, False), recompute=Decide.NEVER)) is None
 
 
 def test_none_where_the_orders_do_not_apply() -> None:
-    assert first_plan(model(4, 12, 60, False, placement="v-shape", chunks=2)) is None
-    assert first_plan(model(4, 12, 60, False, schedule="gpipe")) is None
-    assert first_plan(model(4, 12, 1, False)) is None
+    assert quick_plan(model(4, 12, 60, False, placement="v-shape", chunks=2)) is None
+    assert quick_plan(model(4, 12, 60, False, schedule="gpipe")) is None
+    assert quick_plan(model(4, 12, 1, False)) is None
