@@ -34,7 +34,7 @@ from solver.solve import without_search
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of `compare`: files, schedules to compare, traces, noise, and limits of the search."""
+    """Add the arguments: problem or plan files, schedules, measured traces to read, noise, limits, and the picture."""
     parser.add_argument(
         "problems",
         metavar="PROBLEM",

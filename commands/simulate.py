@@ -65,7 +65,10 @@ def timeline_in(path: str) -> Timeline:
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of `simulate`, and the older visualiser's flags, which replace the problem file."""
+    """Add the arguments: problem or schedule file, schedule, objective, noise, and the file to write.
+
+    The older visualiser's flags replace the problem file.
+    """
     parser.add_argument("problem", metavar="PROBLEM", nargs="?", help="problem file, YAML or JSON; or a schedule file")
     parser.add_argument(
         "--schedule", help="name of the schedule, or a schedule file whose order to run (default: 1f1b)"

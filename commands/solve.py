@@ -68,7 +68,7 @@ _OF_ONE_SIZE = {
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of `solve`."""
+    """Add the arguments: problem file, objective, limits of the search, further analyses, and output folder."""
     add_problem(parser)
     add_watch(parser)
     add_limits(parser)

@@ -22,7 +22,7 @@ _NO_FIGURES = ("complete", "placement", "times", "parameters")
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments; a schedule file carries its problem."""
+    """Add the arguments: a schedule file, which carries its problem, and `--json`."""
     parser.add_argument("schedule", metavar="SCHEDULE", help="schedule file (JSON)")
     add_json(parser)
 

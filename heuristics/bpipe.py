@@ -31,9 +31,10 @@ def most_activations(devices: int) -> int:
 def bpipe(problem: Problem) -> Schedule:
     """Return 1F1B with evictions and loads, such that no device has more activations than `most_activations`.
 
-    A device evicts an activation to its partner before a forward that would exceed that number, and loads it back
-    before its backward. Raises `DoesNotApply` unless there is one stage per device, 1F1B exceeds the number somewhere,
-    and the file allows such moves.
+    A device evicts an activation to its partner (a pass OFFLOAD) before a forward that would exceed that number, and
+    loads it back (RELOAD) before its backward; waits keep these copies in their places. Raises `DoesNotApply` unless
+    there is one stage per device, 1F1B exceeds the number somewhere, and on devices where it does, activations may
+    both be kept and move to the partner.
     """
     chain, most = one_stage_a_device(problem), most_activations(problem.devices)
     if min(problem.devices, problem.microbatches) <= most:

@@ -18,13 +18,14 @@ from pipesched.problem.stage import gradient_lag
 class ExtraLoads:
     """Ticks and memory that no partition changes; lists have one number for each device, including a module's own.
 
-    Work of a device for all micro-batches: `before` precedes its last gradient (it feeds the first stage), `between`
-    lies after its first forward and before its last gradient, `after` follows its first forward. `head` ticks precede
-    the first stage's first forward, `tail` ticks follow its last gradient, `around` ticks lie between the last stage's
-    forward and the backward of the same micro-batch. Together these take at most `most`. `memory` is occupied at all
-    times, in the file's unit. `norm` ticks lie between all reductions and all optimizer steps (None: a step waits for
-    no norm). `gathers` and `once` are, by device, the least time of one of its extra stages to gather its parameters
-    before its passes, and to reduce gradients and step after them; head and tail include their own.
+    Work of a device for all micro-batches, each pass in one list: `before` precedes its last gradient (it feeds the
+    first stage), `between` lies after its first forward and before its last gradient, `after` follows its first
+    forward. `head` ticks precede the first stage's first forward, `tail` ticks follow its last gradient, `around` ticks
+    lie between the last stage's forward and the backward of the same micro-batch. `memory` is occupied at all times, in
+    the file's unit. `norm` ticks lie between all reductions and all optimizer steps (None: a step waits for no norm);
+    a norm needs no module. `gathers` and `once` are, for each device with extra stages, the least time of one of them
+    to gather its parameters before its passes, and to reduce gradients and step after them; head and tail include their
+    own. All of this, transfers and norm too, takes at most `most` ticks if run one after the other.
     """
 
     before: list[Ticks]
@@ -42,9 +43,9 @@ class ExtraLoads:
 
     @classmethod
     def of(cls, plan: PlanProblem, choice: Choice) -> ExtraLoads:
-        """Return the ticks and memory of a plan problem's modules on this placement.
+        """Return the ticks and memory of a plan problem's modules on this placement, and its norm of gradients.
 
-        All zero if all layers are in stages.
+        Without modules all is zero or empty, except for `norm` and `most`, which includes it.
         """
         devices = plan.all_devices.devices
         found = cls([0] * devices, [0] * devices, [0] * devices, [Fraction(0)] * devices, plan=plan)

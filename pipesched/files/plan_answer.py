@@ -33,11 +33,11 @@ Read = TypeVar("Read")
 @dataclass(frozen=True)
 class PlanAnswer:
     """Contents of a plan answer file. No plan is faster than `lower_bound`; bounds are in the plan file's unit of time.
-    `choice`, `partition` and `schedule` are those of the plan.
 
-    `choices` are the results of the placements. `capacities` are the memory of each device with which the bound was
-    proved, where they are not the problem's. For a problem with variants `choices` belong to the variant of the plan,
-    and the bound covers all `variants`. `free` is the free memory, if it is maximised first.
+    `choice`, `partition` and `schedule` are those of the plan. `choices` are the results of the placements.
+    `capacities` are the memory of each device with which the bound was proved, None if they are the problem's. For a
+    problem with variants `choices` belong to the variant of the plan, and the bound covers all `variants`. `free` is
+    the free memory, None unless it is maximised first.
     """
 
     problem: PlanProblem
@@ -86,7 +86,10 @@ def answer_text(answer: PlanAnswer) -> str:
 
 
 def choice_document(one: ChoiceResult) -> dict[str, object]:
-    """Return the result of one placement, with the evidence of its bound, as a document."""
+    """Return the result of one placement, with the evidence of its bound, as a document without its best plan.
+
+    The bound is exact text in the file's unit, None without any plan; the evidence is None where there is none.
+    """
     return {
         **one.choice.document(),
         "lower_bound": None if one.lower_bound is None else str(one.lower_bound),
@@ -146,7 +149,10 @@ def choice_from(document: Any) -> ChoiceResult:
 
 
 def variant_document(one: VariantResult) -> dict[str, object]:
-    """Return the result of one variant, with the evidence of its bounds, as a document."""
+    """Return the result of one variant, with the evidence of its bounds, as a document without its value.
+
+    Bounds are exact text in the file's unit, None without any plan.
+    """
     bound = None if one.lower_bound is None else str(one.lower_bound)
     return {
         "name": one.name,

@@ -134,7 +134,11 @@ def to_text(file: ScheduleFile) -> str:
 
 
 def schedule_document(file: ScheduleFile) -> dict[str, object]:
-    """Return the contents of a schedule file as a document; ValueError if no problem file can express its problem."""
+    """Return the contents of a schedule file as a document; ValueError if no problem file can express its problem.
+
+    Its times are in ticks, whose length is under `tick` as exact text; `problem` and `free_memory` are in the problem
+    file's units.
+    """
     timeline, problem = file.timeline, file.timeline.problem
     aim = problem.objective
     # No timeline tells its period: it is stated, or unknown.
@@ -174,7 +178,7 @@ def save(what: Solution | Timeline | ScheduleFile, path: str | Path) -> Path:
 
 
 def certificate_document(certificate: Certificate | None) -> dict[str, object] | None:
-    """Return a certificate as the object under the key `certificate`; None where there is none."""
+    """Return a certificate as the object under the key `certificate`, its value in ticks; None where there is none."""
     if certificate is None:
         return None
     document: dict[str, object] = {

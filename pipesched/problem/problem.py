@@ -196,9 +196,10 @@ class Problem:
 
     @cached_property
     def queue_of(self) -> tuple[int, ...]:
-        """The number of the queue of each stage; passes on stages of one queue keep the order of micro-batches.
+        """The number of the queue of each stage; in a queue forwards, and backwards, run in micro-batch order.
 
-        Where any order is allowed, each stage has a number of its own.
+        Only stages that are copies of one, for different micro-batches, share a number. Where any order is allowed,
+        each stage has a number of its own, and equal micro-batches may be renumbered to keep the order on it.
         """
         return self.walks.queues or tuple(range(self.placement.stages))
 

@@ -221,7 +221,8 @@ class Stage:
     def with_tasks(self, tasks: Mapping[PassKind, tuple[TaskSpec, ...]]) -> Stage:
         """Return the stage whose passes of these kinds are made of `tasks`, in place of all tasks that it had.
 
-        F, B and BW then take the sum of their tasks' ticks; `weight`, the duration of W, does not change.
+        F, B and BW take the sum of their tasks' ticks if they are among these kinds, else what they took; without
+        `weight`, B takes what BW does. `weight`, the duration of W, does not change. Tasks of other kinds are ignored.
         """
         ticks = {kind: sum(task.ticks for task in own) for kind, own in tasks.items()}
         whole = ticks.get(BW, self.fused)

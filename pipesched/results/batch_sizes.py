@@ -90,8 +90,11 @@ class BatchSizes:
         return value / best.value - 1 if best is not None and best.value else None
 
     def document(self) -> list[dict[str, Any]]:
-        """Return an entry for each size, under the key `sizes` in `--json`: proof status, value, bound, and excess over
-        the least; with objective free_memory its amount too, and how much less that is than the most."""
+        """Return an entry for each size, under the key `sizes` in `--json`: proof status, value, bound, and excess.
+
+        The excess of value and bound over the least value is a share. Numbers are floats in the file's units, None
+        where unknown. With objective free_memory there is its amount too, and how much less that is than the most.
+        """
         return [
             {
                 "microbatches": one.microbatches,

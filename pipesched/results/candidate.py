@@ -19,9 +19,10 @@ from pipesched.schedule.timeline import Timeline
 class Candidate:
     """A published schedule on a problem: its timeline and metrics, or the reason why it does not apply.
 
-    `fits` is True if it keeps the memory limits. `defect` is True if the reason is a defect of this tool; `tried` is
-    False if the time limit left no time for it. With `extended_from`, the figures were computed for that many
-    micro-batches and extended, since every further one takes equally long; the timeline of all of them is not made.
+    `timeline` and `metrics` are None if it does not apply. `fits` is True if it keeps the memory limits. `defect` is
+    True if the reason is a defect of this tool; `tried` is False if the time limit left no time for it. With
+    `extended_from`, the figures were computed for that many micro-batches and extended, since every further one takes
+    equally long; `timeline` is then None.
     """
 
     name: str
@@ -51,7 +52,10 @@ class Candidate:
         return None if self.metrics is None else self.metrics.span
 
     def record(self, problem: Problem, lower_bound: Ticks) -> dict[str, object]:
-        """Return a row of `compare --json`, in the file's units; `lower_bound` is in ticks of `problem`."""
+        """Return a row of `compare --json`, in the file's units; `lower_bound` is in ticks of `problem`.
+
+        Its figures are None if the schedule does not apply; `gap` is None, too, if it exceeds the memory.
+        """
         metrics = self.metrics
         if metrics is None:
             nothing = dict.fromkeys(("value", "makespan", "span", "bubble", "idle", "peak_memory", "gap"))

@@ -23,7 +23,10 @@ def with_solution(solution: Solution) -> list[Candidate]:
 
 
 def comparison_document(problem: Problem, candidates: Sequence[Candidate], lower_bound: Ticks) -> dict[str, object]:
-    """Return the object of `compare --json`: bound (`lower_bound`, in ticks) and a row for each schedule."""
+    """Return the object of `compare --json`: bound and a row for each schedule, in the file's units.
+
+    The argument `lower_bound` is in ticks of `problem`.
+    """
     return {
         "name": problem.name,
         "objective": problem.objective.name,

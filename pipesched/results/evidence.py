@@ -67,7 +67,7 @@ class ReturnTo:
 
 @dataclass(frozen=True)
 class MemoryOfDevice:
-    """Evidence for memory times time of a device's activations, in the makespan or the span of device `owner`."""
+    """Evidence for memory times time of a device's activations, in the span of device `owner` (None: the makespan)."""
 
     form: ClassVar[str] = "memory of a device"
     device: DeviceId

@@ -42,14 +42,18 @@ class MostFree:
         return f"free memory: {plain(float(self.value))} {unit} {each} at least; {more}"
 
     def stated(self) -> dict[str, str]:
-        """Return the object `free_memory` of schedule and plan files: value and upper bound as exact text."""
+        """Return the object `free_memory` of schedule and plan files: `value` and `upper_bound` as exact text.
+
+        They are in the file's unit, such as `159/2`. Amounts per layer have the key `per_layer`, too, with "yes".
+        """
         layers = {"per_layer": "yes"} if self.per_layer else {}
         return {"value": str(self.value), "upper_bound": str(self.bound)} | layers
 
     def document(self) -> dict[str, object]:
-        """Return the object `free_memory` of `solve --json` and `plan --json`: value, upper bound, and if it is proved.
+        """Return the object `free_memory` of `solve --json` and `plan --json`.
 
-        Amounts are in the file's unit of memory, as floats.
+        It has `value` and `upper_bound`, floats in the file's unit of memory. `per_layer` is True if these are amounts
+        per layer, `proved` if nothing leaves more.
         """
         return {
             "value": float(self.value),

@@ -26,7 +26,7 @@ class PlanCandidate:
     """A plan: a partition on a placement (`choice`), and the order found for it; `timeline` is valid for its problem.
 
     `schedule` is the order's name. For the objective period the timeline is a pattern unrolled, and `period` that of
-    the pattern, in the file's unit.
+    the pattern, in the file's unit; None for other objectives.
     """
 
     choice: Choice
@@ -76,7 +76,9 @@ class ChoiceResult:
     def document(self) -> dict[str, object]:
         """Return an entry under `choices` of `plan --json`.
 
-        It has the placement, its best value, bound, proof status and partition.
+        It has the placement, its best value, bound, proof status and partition (layers of each stage), and any
+        `reason`. Value and bound are floats in the file's unit; value and partition are None without a plan, the bound
+        if there can be none.
         """
         document: dict[str, object] = {
             **self.choice.document(),
@@ -89,9 +91,11 @@ class ChoiceResult:
 
 
 class VariantResult(NamedTuple):
-    """The result for a variant of a plan problem, in the file's unit; `reason` says why its search ended.
+    """The result for a variant of a plan problem: value of the best plan and lower bound, in the file's unit.
 
-    `choices` are the results of its placements, which support the bound.
+    `value` is None if no plan is known, `lower_bound` if a search found that there is none at all; a variant that was
+    not searched has the mean work of a device as its bound. `reason` says why it was left before the search ended, or
+    why it has no plan; else it is empty. `choices` are the results of its placements, which support the bound.
     """
 
     name: str
@@ -101,7 +105,10 @@ class VariantResult(NamedTuple):
     choices: tuple[ChoiceResult, ...] = ()
 
     def document(self) -> dict[str, object]:
-        """Return an entry under `variants` of `plan --json`: name, value, bound, why its search ended, if stated."""
+        """Return an entry under `variants` of `plan --json`: `name`, `value`, `lower_bound`, and any `reason`.
+
+        Value and bound are floats in the file's unit, or None; the key `reason` is missing where the reason is empty.
+        """
         document: dict[str, object] = {
             "name": self.name,
             "value": None if self.value is None else float(self.value),
@@ -114,10 +121,11 @@ class VariantResult(NamedTuple):
 class Plan(Tabular):
     """The answer to a plan problem: the best plan of all choices. Values are in the file's time unit.
 
-    `certificate` is about all plans that the file allows, in ticks of `problem`. If the plan problem has several
-    `variants` (best first), `problem` and `choices` are the best one's, and `asked` is the problem that has them all.
-    `reason` says why there is no plan, `interrupted` that the user stopped the search. `free` is the free memory, if it
-    is maximised first. `wall_seconds` is the time that the search took.
+    `best` is None if no plan was found, and `reason` then says why. `certificate` is about all plans that the file
+    allows, in ticks of `problem`; None if there is no plan at all. If the plan problem has several `variants` (best
+    first), `problem` and `choices` are the best one's, and `asked` is the problem that has them all, else None.
+    `interrupted` says that the user stopped the search. `free` is the free memory, None unless it is maximised first.
+    `wall_seconds` is the time that the search took.
     """
 
     problem: PlanProblem

@@ -26,9 +26,9 @@ def memory_capacity(problem: Problem) -> list[float | None]:
 
 
 def streams_document(timeline: Timeline) -> list[dict[str, object]]:
-    """Return for each stream of each device its busy time, and its exposed time.
+    """Return for each stream an object with `device`, `stream`, and its times `busy` and `exposed` in the file's unit.
 
-    It is exposed while the first stream does not run.
+    A stream is exposed while it runs and the first stream of its device does not.
     """
     in_units = timeline.problem.in_units
     return [

@@ -65,9 +65,9 @@ class Row:
 
     @property
     def free(self) -> Fraction | None:
-        """The free memory that the best schedule leaves; None unless the objective maximises it.
+        """The free memory that the best schedule leaves; None without a schedule, or if the objective is another.
 
-        In the file's unit of memory.
+        It is in the file's unit of memory, the least of all devices, or per layer where that is maximised.
         """
         return None if self.outcome is None or self.outcome.free is None else self.outcome.free.value
 
@@ -92,7 +92,10 @@ class Row:
         return best.value / self.value
 
     def record(self) -> dict[str, Any]:
-        """Return the cell's values by field, then its status, objective, value, bound and other figures by name."""
+        """Return the cell's values by field, then its status, objective, value, bound and other figures by name.
+
+        Numbers are floats in the file's units, None where unknown. `free_memory` is there only where it is maximised.
+        """
         known, best = self.document(), self.best_published
         names = ("status", "objective", "value", "lower_bound", "gap", "makespan", "span", "idle_ratio")
         figures = {name: known[name] for name in names}
@@ -102,7 +105,10 @@ class Row:
         return {**known["at"], **figures, **published, "reason": self.reason}
 
     def document(self) -> dict[str, Any]:
-        """Return the cell as a JSON object, in the file's units."""
+        """Return the cell as a JSON object, in the file's units as floats; None for what is not known.
+
+        Value and bound are there a second time as exact text, under `value_exact` and `lower_bound_exact`.
+        """
         known = self.outcome
         document: dict[str, Any] = {
             "cell": self.cell.number,

@@ -35,7 +35,8 @@ class Task:
 
     `start` is the known outcome of this cell or one with no more memory, whose schedule is also valid in this cell.
     `floor` is a lower bound in the file's unit, proved with no less memory: the search ends where a schedule meets it.
-    `key` and `document` are the cell's; `name` is the problem's if the document has none.
+    Both are None if there is none. `key` and `document` are the cell's; `name` is the problem's if the document has
+    none.
     """
 
     key: str

@@ -41,9 +41,10 @@ def describe(channel: Channel, settings: Settings) -> None:
 
 
 def examples() -> list[dict[str, str]]:
-    """Return problems and plans to start from, as objects with `name`, `text` and `what`.
+    """Return the problem `start`, then other problems, then plans, as objects with `name`, `text` and `what`.
 
-    `text` is the text of the file, and `what` its first comment, which describes it.
+    `name` is the path in the folder of examples without its ending, such as `plans/serving`; `text` is the text of the
+    file, and `what` its first line without the `#`, mostly the beginning of a description.
     """
     files = [*sorted(_EXAMPLES.glob("*.yaml")), *sorted(_EXAMPLES.glob("plans/*.yaml"))]
     found = [

@@ -156,9 +156,11 @@ def one_or_list(one: Callable[[object], Entry | None], allowed: str) -> Callable
 
 
 def list_of(one: Callable[[object], Entry | None], allowed: str) -> Callable[[object], list[Entry] | None]:
-    """Return a validator that accepts a list whose entries `one` accepts; `allowed` says what each entry may be.
+    """Return a validator that accepts a list of values, each of which the validator `one` converts.
 
-    It returns None for no list or an empty one, and raises `WrongEntries` for entries that `one` does not accept.
+    The validator returns the entries converted; None for no list or an empty one. It raises `WrongEntries`, with all of
+    them, if `one` does not accept some entries; `allowed` is what each entry may be, for the message. Tuples and NumPy
+    arrays are lists, too.
     """
 
     def accept(value: object) -> list[Entry] | None:

@@ -84,6 +84,10 @@ def _task_times(tasks: Tasks, stages: int) -> Columns:
 
 
 def layers_of(tasks: Tasks, stages: int) -> list[int]:
-    """Return the number of layers of each stage, as the key `tasks.layers` says; default 1."""
+    """Return the number of layers of each stage by the key `tasks.layers`: a number for all, or a list; default 1.
+
+    A list of half as many entries, for one direction of a bidirectional placement, is repeated for the other; the
+    length of a list must have been checked before.
+    """
     layers = tasks.layers or 1
     return layers * (stages // len(layers)) if isinstance(layers, list) else [layers] * stages

@@ -301,7 +301,10 @@ class Training:
 
 
 def kind_name(name: str) -> str:
-    """Return the name of a layer whatever its attention and formats: `moe` of `moe-bf16-window` and of `moe-linear`."""
+    """Return the name of a layer whatever its attention and formats: `moe` of `moe-bf16-window` and of `moe-linear`.
+
+    The endings `-window`, `-linear` and `-bf16` are removed, and nothing else.
+    """
     return name.removesuffix(_WINDOWED).removesuffix(_MIXED).removesuffix(_KEPT)
 
 

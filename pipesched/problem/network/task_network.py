@@ -72,8 +72,8 @@ class TaskTemplate(NamedTuple):
 class Arc(NamedTuple):
     """A precedence: task `after` starts at least `lag` ticks after the end of the alternative that runs.
 
-    Exactly one of `alternatives` runs, or if `optional` at most one. They are tasks of the same micro-batch, or of
-    those that `share` gives.
+    Exactly one of `alternatives` runs, or if `optional` at most one. They are tasks of the same micro-batch if `share`
+    is None, else of those that it gives.
     """
 
     after: TaskType
@@ -86,9 +86,9 @@ class Arc(NamedTuple):
 class Need(NamedTuple):
     """A precedence between passes: a pass starts at least `lag` ticks after the end of whichever alternative runs.
 
-    Exactly one of `alternatives` runs, or if `optional` at most one. They are passes of the same micro-batch, or of the
-    micro-batches that `share` gives. The pass waits for all their tasks; with `bucket`, a pair (index, number of
-    buckets), only for the tasks that complete that bucket of gradients.
+    Exactly one of `alternatives` runs, or if `optional` at most one. They are passes of the same micro-batch if `share`
+    is None, else of those that it gives. The pass waits for all their tasks, or if `bucket`, a pair (index, number of
+    buckets), is not None, only for the tasks that complete that bucket of gradients.
     """
 
     alternatives: tuple[PassType, ...]

@@ -75,5 +75,8 @@ class RelaxedProblem:
 
     @cached_property
     def sharing(self) -> tuple[DeviceId, ...]:
-        """The devices whose memory in the relaxed problem is that of their whole group of partners."""
+        """The devices, in ascending order, that in the relaxed problem have the memory of all their partners together.
+
+        Of a group, these are the ones that the common memory limits more than their own; empty without such a step.
+        """
         return tuple(sorted({device for step in self.steps for device in step.relaxation.sharing(step.of)}))

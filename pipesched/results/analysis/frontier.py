@@ -21,8 +21,9 @@ class Point:
     """One capacity of a frontier, and its results.
 
     `level` is in the file's unit or a share of capacities (`MemoryScale`). Times are in the file's unit. `timeline` has
-    the value and fits the level; `certificate` proves the bound at this level or a higher one, since less memory can
-    only be worse. Either may stem from a solve at another level, or from a published schedule.
+    the value and fits the level; both are None if no schedule is known. `certificate` proves the bound at this level or
+    a higher one, since less memory can only be worse. Either may stem from a solve at another level, or from a
+    published schedule.
     """
 
     level: Fraction

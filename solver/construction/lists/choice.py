@@ -94,10 +94,12 @@ def next_weight(state: State, s: int) -> int:
 
 @part
 def choose(shop: Shop, rules: Rules, state: State, d: int, restrained: bool) -> None:
-    """Choose the next pass of device `d` by kind and start, and record it in `state.now`.
+    """Choose the next pass of device `d` by kind and start, and record it in `state.now`, in the device's row.
 
-    The gradient or forward that can start first is next, gradients preferred; a weight pass runs if that is not about
-    to be ready. With `restrained`, in-flight limits and warm-up counts are observed.
+    The forward that can start first is next, or a gradient that can start at most `YIELDS` ticks of the forward's stage
+    after it. A weight pass is next if no other can start, or the other one starts more than `PATIENCE` ticks of the
+    weight pass's stage after the device is free. With `restrained`, in-flight limits and warm-up counts are observed;
+    memory always is. If nothing can start, the kind recorded is `NOTHING`.
     """
     stages, turn, flags = shop.stages, state.turn, rules.flags
     forward, forward_at, forward_tie = -1, 0, 0
@@ -200,12 +202,13 @@ def weight_ahead(shop: Shop, rules: Rules, state: State, d: int) -> int:
 
 @part
 def choose_by_rank(shop: Shop, rules: Rules, state: State, d: int, restrained: bool) -> None:
-    """Choose the next pass of device `d` by rank, and record it in `state.now`.
+    """Choose the next pass of device `d` by rank, and record it in `state.now`, in the device's row.
 
-    With `restrained`, in-flight limits are observed. The pass is the one of lowest rank among all that can start soon
-    enough: at most `YIELDS` ticks of their stage after the earliest that any can start. A weight pass is chosen instead
-    in three cases: nothing else can start, the pass chosen starts later than the weight pass waits, or a forward of
-    lower rank than that pass lacks nothing but memory.
+    With `restrained`, in-flight limits are observed; memory always is. The pass is the one of lowest rank among all
+    forwards and gradients that can start soon enough: at most `YIELDS` ticks of their stage after the earliest that any
+    can start. A weight pass is chosen instead in three cases: nothing else can start, the pass chosen starts more than
+    `PATIENCE` ticks of the weight pass's stage after the device is free, or a forward of lower rank than that pass
+    lacks nothing but memory. If nothing can start, the kind recorded is `NOTHING`.
     """
     free, soonest = state.now[d, FREE], np.int64(NEVER)
     kind, s, at, rank, rank_without_room = NOTHING, -1, np.int64(NEVER), np.int64(NEVER), np.int64(NEVER)

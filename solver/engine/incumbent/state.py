@@ -19,8 +19,9 @@ OF_BARE_TIME = Certificate("none", 0, "No time is below zero.")
 class State:
     """Best timeline and its value in ticks of the problem, certificate of the lower bound, notes, and history.
 
-    `certificates` are all with an argument for the user, strongest first; `distrusted` are the kinds of certificates of
-    which one was found wrong. No state has a lower bound above its value.
+    Timeline and value are None before the first schedule. `certificates` are all with an argument for the user,
+    strongest first; `distrusted` are the kinds of certificates of which one was found wrong. No state has a lower bound
+    above its value.
     """
 
     problem: Problem

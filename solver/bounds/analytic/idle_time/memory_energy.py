@@ -33,8 +33,9 @@ def unused_at_first(
 ) -> Fraction:
     """Return the least memory times ticks that a device cannot use at first, while forwards fill its memory one by one.
 
-    `stages` are the device's stages, `capacity` is its memory in steps, `taken` the memory times ticks that its passes
-    use in all. 0 is returned if they could have used so much before the memory is full.
+    Time counts from the start of its first forward. `stages` are the device's stages, `capacity` is its memory for
+    activations in steps, `taken` the memory times ticks that its passes use in all. 0 is returned if they could have
+    used so much before the memory is full.
     """
     each = _least_ticks_each(paths, stages)
     # After t ticks of forwards at most t / each units of memory and one activation more are in use.
