@@ -37,6 +37,13 @@ def begin(client: Any, text: str, seconds: float = 20, tab: str = "tab-number-1"
     return name
 
 
+def test_examples_are_described_by_the_comments_at_their_tops(client: Any) -> None:
+    found = {one["name"]: one["what"] for one in client.get("/api/start").json()["examples"]}
+    assert found["plans/overlapped"].startswith("Layers of experts")  # not the editors' comment above
+    assert found["blocking-transfers"].endswith("they overlap with computation.")  # of the second line
+    assert found["primus-pp8"].endswith(" …") and max(map(len, found.values())) <= 300
+
+
 def test_examples_are_those_of_the_repository(client: Any) -> None:
     found = {one["name"]: one["text"] for one in client.get("/api/start").json()["examples"]}
     ours = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "examples").glob("*.yaml")}

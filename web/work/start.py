@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from pathlib import Path
+from textwrap import shorten
 
 from pipesched.version import VERSION
 from runtime.exporters.restrictions import RESTRICTIONS
@@ -15,6 +17,8 @@ from web.work.channel import Channel
 # Beside the packages, in the checkout as in a wheel.
 _EXAMPLES = Path(__file__).parents[2] / "examples"
 _FIRST = "start"
+_LONGEST = 300  # characters of a description
+_OF_EDITORS = "# yaml-language-server:"  # a comment that names the schema
 # The schedules of the first two take longer than the page waits, and the last is of a sweep, which the page has not.
 _LEFT_OUT = ("kimi-k2.yaml", "kimi-k2-offload.yaml", "memory-frontier.yaml")
 
@@ -44,7 +48,7 @@ def examples() -> list[dict[str, str]]:
     """Return the problem `start`, then other problems, then plans, as objects with `name`, `text` and `what`.
 
     `name` is the path in the folder of examples without its ending, such as `plans/serving`; `text` is the text of the
-    file, and `what` its first line without the `#`, mostly the beginning of a description.
+    file, and `what` the comment at its top, as one line of 300 characters at most.
     """
     files = [*sorted(_EXAMPLES.glob("*.yaml")), *sorted(_EXAMPLES.glob("plans/*.yaml"))]
     found = [
@@ -53,4 +57,10 @@ def examples() -> list[dict[str, str]]:
         if path.name not in _LEFT_OUT
     ]
     found.sort(key=lambda one: one[0] != _FIRST)
-    return [{"name": name, "what": text.partition("\n")[0].lstrip("# "), "text": text} for name, text in found]
+    return [{"name": name, "what": _comment_at_top(text), "text": text} for name, text in found]
+
+
+def _comment_at_top(text: str) -> str:
+    lines = takewhile(lambda line: line.startswith("#"), text.splitlines())
+    text = " ".join(line.lstrip("# ") for line in lines if not line.startswith(_OF_EDITORS))
+    return shorten(text, _LONGEST, placeholder=" …")
