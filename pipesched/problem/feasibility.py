@@ -13,7 +13,7 @@ from pipesched.problem.formatting import listed_stages, memory_text
 from pipesched.problem.partners import why_partners_lack_memory
 from pipesched.problem.problem import Problem
 from pipesched.problem.quantities import MemorySteps, StageId
-from pipesched.problem.rescale import numbers_of
+from pipesched.problem.scaled_stage import numbers_of
 
 
 def refuse_overflow(problem: Problem) -> None:

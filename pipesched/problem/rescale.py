@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from itertools import chain
 from math import gcd, lcm
 
 from pipesched.problem.attainable_spans import Value, simplest
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import MemorySteps, Ticks
-from pipesched.problem.scaled_stage import mapped_stage, scaled_stage
-from pipesched.problem.stage import Stage
+from pipesched.problem.quantities import MemorySteps
+from pipesched.problem.scaled_stage import numbers_of, scaled_stage
 
 
 def with_microbatch_scale(problem: Problem, scale: Sequence[Fraction], fixed: bool) -> Problem:
@@ -91,21 +89,6 @@ def coarsest(problem: Problem) -> Problem:
     memory += [[host.capacity or 0] for host in problem.resources.hosts]
     tick, size = (max(1, gcd(*chain.from_iterable(rows)) // problem.walks.parts) for rows in (times, memory))
     return finer_memory(finer(problem, Fraction(1, tick)), Fraction(1, size))
-
-
-def numbers_of(stage: Stage) -> tuple[list[Ticks], list[MemorySteps]]:
-    """Return two lists: a stage's times in ticks without `transfer`, and its memory in steps without `static`.
-
-    Each list is in a fixed order.
-    """
-    ticks, amounts = list[int](), list[int]()
-
-    def noted(found: list[int], number: int) -> int:
-        found.append(number)
-        return number
-
-    mapped_stage(stage, partial(noted, ticks), partial(noted, amounts))
-    return ticks, amounts
 
 
 def in_common_steps(problems: Sequence[Problem]) -> list[Problem]:

@@ -1,10 +1,11 @@
-"""Stages with all times and memory changed by a factor or a function."""
+"""Stages with all times and memory changed by a factor or a function, and lists of these numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 from pipesched.problem.kv_cache import KvCache
 from pipesched.problem.quantities import MemorySteps, Ticks
@@ -51,3 +52,18 @@ def mapped_stage(stage: Stage, ticks: Callable[[Ticks], Ticks], amount: Callable
         once=tuple(one._replace(task=task(one.task)) for one in stage.once),
         gather=gather and gather._replace(task=task(gather.task), memory=amount(gather.memory)),
     )
+
+
+def numbers_of(stage: Stage) -> tuple[list[Ticks], list[MemorySteps]]:
+    """Return two lists: a stage's times in ticks without `transfer`, and its memory in steps without `static`.
+
+    Each list is in a fixed order.
+    """
+    ticks, amounts = list[int](), list[int]()
+
+    def noted(found: list[int], number: int) -> int:
+        found.append(number)
+        return number
+
+    mapped_stage(stage, partial(noted, ticks), partial(noted, amounts))
+    return ticks, amounts

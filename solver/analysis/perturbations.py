@@ -9,8 +9,8 @@ from pipesched.problem.formatting import memory_amount
 from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, UNSHARD, B, F, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.quantities import DeviceId, StageId, Ticks
-from pipesched.problem.rescale import coarsest, finer, finer_memory, numbers_of
-from pipesched.problem.scaled_stage import mapped_stage
+from pipesched.problem.rescale import coarsest, finer, finer_memory
+from pipesched.problem.scaled_stage import mapped_stage, numbers_of
 from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.results.analysis.explanation import Perturbation, PerturbationKind
 from solver.analysis.shared_ends import sharing_ends

@@ -10,6 +10,7 @@ from math import lcm
 
 from pipesched.errors import BadInput
 from pipesched.problem.quantities import MemorySteps, MicrobatchId, Ticks
+from pipesched.problem.scaled_stage import numbers_of
 from pipesched.problem.stage import Stage
 
 # Why a problem with factors has no overlapped blocks.
@@ -68,13 +69,9 @@ class Walks:
             raise BadInput(
                 "microbatch_scale: found with transfers of two times between two devices; allowed: one both ways"
             )
-        times = [task.ticks for stage in stages for kind in stage.kinds for task in stage.tasks_of(kind)]
-        times += [stage.transfer for stage in stages] + [lag for row in links for lag in row]
-        amounts = [number for stage in stages for number in (stage.activation, stage.freed)]
-        amounts += [stage.offload.amount for stage in stages if stage.offload is not None]
-        amounts += [number for stage in stages for number in (*stage.workspace, *stage.until_end)]
-        amounts += [mode.keeps for stage in stages for mode in stage.recompute]
-        if any(number % parts for number in (*times, *amounts)):
+        numbers = [stage.transfer for stage in stages] + [lag for row in links for lag in row]
+        numbers += [number for stage in stages for of_kind in numbers_of(stage) for number in of_kind]
+        if any(number % parts for number in numbers):
             raise BadInput(
                 f"microbatch_scale: found times or activations that are no multiples of {parts} ticks or steps; "
                 "allowed: a tick and a resolution finer by that factor"

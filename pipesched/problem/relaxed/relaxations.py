@@ -7,7 +7,7 @@
 | parameters | no lookups | a task that needs no input may run on one device while another one still gathers |
 | unequal micro-batches | no parameters | stages get new numbers, and `holders` would still name the old ones |
 | workspace | no parameters | gathers take memory without any; it reads the chains of unequal micro-batches |
-| arcs between chains | no lookups | bounds may read them (`keeping`); an activation then includes what it lends |
+| arcs between chains | no lookups | bounds may read them (`keeping`); an activation then includes its keys and values |
 | saved activations | nothing | it is the last: bounds of modes read all other features that remain |
 | partners' memory | no lookups | an alternative to the last one; forwards must wait for those of earlier stages |
 
