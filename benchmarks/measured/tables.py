@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from statistics import mean
 
 from benchmarks.measured.figures import Compared, Errors, Order, by, memory, orders
+from benchmarks.measured.judged import JUDGED, Judged, judged_table
 from benchmarks.measured.ratios import by_difference, by_kind, choices, pairs, repeated, shown
 from benchmarks.measured.rivals import rivals
 from benchmarks.measured.table import Row, kind, kind_and_precision, source_of
@@ -44,8 +45,10 @@ def page(
     for name, of_schedules in (("mean, layouts", False), ("mean, schedules of one layout", True)):
         ones = [both for both in ordered if both[0].of_schedules is of_schedules]
         order_rows += [_order(name, "", ones)] if ones else []
+    recorded_first = unseen, blind, second_blind, third_blind, fourth_blind, hybrid_blind, fifth_blind
     parts = [
-        "Predicted over measured seconds of a step, by precision:",
+        *_judged(recorded_first),
+        "Rows of `measured.csv`, to which rates are fitted: predicted over measured seconds of a step, by precision:",
         _errors("precision", _precision, timed, others),
         "By GPU and kind of model (all precisions):", _errors("GPU, model", kind, timed, others),
         "By source:", _errors("source", source_of, timed, others),
@@ -61,14 +64,8 @@ def page(
         f"Median of predicted over allocated peaks: {memory_errors.ratio:.2f}.",
         *_rivals(timed),
         *_holdout(holdout),
-        *_recorded_first("Rows of other sources without a fitted rate, recorded before any was predicted:", unseen),
-        *_recorded_first("Rows recorded later, before any was predicted, for the formulas of that day:", blind),
-        *_recorded_first("Rows recorded later still, before any was predicted:", second_blind),
-        *_recorded_first("Rows recorded last, before any was predicted:", third_blind),
-        *_recorded_first("Rows of code that no other table has, recorded before any was predicted:", fourth_blind),
-        *_order_alone("Order of their layouts of one model on the same GPUs:", fourth_blind),
-        *_recorded_first("Rows of hybrid models, recorded before there was a formula for their layers:", hybrid_blind),
-        *_recorded_first("Rows of other machines, and of Mixtral, recorded before any was predicted:", fifth_blind),
+        *(part for own, of in zip(JUDGED, recorded_first, strict=True) for part in _recorded_first(own, of)),
+        *_order_alone("Order of the layouts in `fourth_blind.csv` of one model on the same GPUs:", fourth_blind),
     ]  # fmt: skip
     return "\n\n".join(parts)
 
@@ -114,8 +111,8 @@ def _holdout(of: Sequence[Compared]) -> list[str]:
         return []
 
     return [
-        "Rows that no rate was fitted to (Megatron-Bridge's later performance summaries). "
-        "Those of GB300 were looked at when its factor over B200 was set:",
+        "`holdout.csv`, Megatron-Bridge's later performance summaries, to which no rate was fitted, but which were "
+        "looked at (those of GB300 when its factor over B200 was set):",
         _errors("GPU, model, precision", kind_and_precision, of),
         _errors("all of them", lambda _: "mean", of),
         "Layouts that are in these rows more than once, in several releases of the same software: how much longer the "
@@ -130,13 +127,20 @@ def _holdout(of: Sequence[Compared]) -> list[str]:
     ]
 
 
-def _recorded_first(title: str, of: Sequence[Compared]) -> list[str]:
-    """Rows that were recorded before any of them was predicted."""
+def _judged(tables: Sequence[Sequence[Compared]]) -> list[str]:
+    """First predictions of the tables that were recorded before any of their rows was predicted."""
+    return (
+        ["Judged blind, and what today's formulas say of the same rows:", judged_table(tables)] if all(tables) else []
+    )
+
+
+def _recorded_first(judged: Judged, of: Sequence[Compared]) -> list[str]:
+    """Today's predictions of rows that were recorded before any of them was predicted."""
     of = [one for one in of if one.row.seconds]
     if not of:
         return []
     return [
-        title,
+        f"`{judged.file}`, {judged.title}, by today's formulas:",
         _errors("GPU, model, precision", kind_and_precision, of),
         _errors("source", source_of, of),
         _errors("precision", _precision, of),

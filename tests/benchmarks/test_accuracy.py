@@ -26,6 +26,7 @@ from benchmarks.accuracy import (
 )
 from benchmarks.measured.figures import Compared, errors, memory, orders
 from benchmarks.measured.fit import devices_with, least_rates, names, prior_of, table_rates
+from benchmarks.measured.judged import JUDGED, judged_table
 from benchmarks.measured.path_steps import path_step
 from benchmarks.measured.prediction import Prediction, config_of, predicted, rates_of, step_of, training_of, wanted_of
 from benchmarks.measured.rivals import rivals
@@ -73,6 +74,16 @@ def test_the_page_and_its_figures_are_those_of_the_predictions() -> None:
     assert page(found, without, *others).strip() in PAGE.read_text(encoding="utf-8")
     hybrids = others[list(OTHERS).index("of hybrid models")]
     assert expected([*without, *hybrids]) == json.loads(EXPECTED.read_text(encoding="utf-8"))
+
+
+def test_first_predictions_stand_beside_those_of_today() -> None:
+    assert [own.file for own in JUDGED] == [path.name for name, path in OTHERS.items() if name != "held out"]
+    row = next(one for one in read_table() if one.seconds)
+    found = [Compared(replace(row, seconds=2.0), Prediction(seconds, 1, 2)) for seconds in (2.2, 3.0)]
+    first, *_ = judged_table([found] * len(JUDGED)).splitlines()[2:]
+    own = JUDGED[0]
+    cells = [str(own.rows), own.recorded, own.formulas, "14.3", "18.1", "83", own.dependent, "2", "30.0", "50.0"]
+    assert first == f"| `{own.file}`: {own.title} | {' | '.join(cells)} |"
 
 
 def test_stored_predictions_are_read_as_written_and_one_that_changes_is_seen(tmp_path: Path) -> None:
