@@ -30,6 +30,4 @@ def blocks_that_gain(operations: Operations, known: KnownOrder, devices: set[Dev
 
 
 def _gains(problem: Problem, forward: Operation, backward: Operation) -> bool:
-    one, other = problem.stages[forward.stage], problem.stages[backward.stage]
-    ticks = problem.network.blocks.get((forward.stage, backward.stage))
-    return ticks is not None and ticks < one.forward + other.fused
+    return problem.pipeline.saved_by_block(forward.stage, backward.stage) > 0

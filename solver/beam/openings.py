@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipesched.problem.passes import F
 from pipesched.problem.problem import Problem
 from pipesched.problem.quantities import Ticks
 
@@ -20,7 +21,7 @@ def openings(problem: Problem) -> list[list[Ticks]]:
         now, opens = 0, dict[int, int]()
         for stage, after in zip(chain, (*chain[1:], None), strict=True):
             opens.setdefault(where[stage], now)
-            now += problem.stages[stage].forward + (0 if after is None else problem.lag(stage, after))
+            now += problem.pipeline.ticks[F, stage] + (0 if after is None else problem.lag(stage, after))
         opens_of_chains.append(opens)
     all_of = [
         min((opens[device] for opens in opens_of_chains if device in opens), default=0)

@@ -64,5 +64,5 @@ def _pass(problem: Problem, step: Step, number: int, weight: bool = False) -> Pa
     """
     microbatch = problem.microbatches_of[step.stage][number]
     # A weight pass without duration, as `StepTables` has none for it, is part of a full backward.
-    whole = not problem.stages[step.stage].weight
+    whole = not problem.pipeline.ticks.get((W, step.stage))
     return Pass(W if weight else F if not step.gradient else BW if whole else B, step.stage, microbatch)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipesched.int64_arrays import int64_array, int64_sum
+from pipesched.problem.passes import F, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.quantities import ChainId, DeviceId, MemoryArray, MemorySteps, StageId, TickArray, Ticks
-from pipesched.problem.stage import Stage
 from solver.diagram.steps import StepId
 
 Numbers = NDArray[np.int64]
@@ -99,12 +99,11 @@ def tables_of(problem: Problem, opens: Sequence[Ticks] | None = None) -> StepTab
 
     `opens` are the opening times of devices in ticks, else 0.
     """
-    opens = opens or [0] * problem.devices
+    view, opens = problem.pipeline, opens or [0] * problem.devices
     steps, where = steps_of_chains(problem), problem.placement.stage_device
-    count, stages = len(steps), [problem.stages[step.stage] for step in steps]
-    grads = [step.gradient for step in steps]
+    count, grads = len(steps), [step.gradient for step in steps]
     device = [where[step.stage] for step in steps]
-    ticks = [stage.backward if grad else stage.forward for stage, grad in zip(stages, grads, strict=True)]
+    ticks = [view.ticks[problem.network.gradient if step.gradient else F, step.stage] for step in steps]
     lag = [0] * count
     before, last = [-1] * count, list(range(count))
     for at, (one, step) in enumerate(pairwise(steps), 1):
@@ -116,11 +115,12 @@ def tables_of(problem: Problem, opens: Sequence[Ticks] | None = None) -> StepTab
             last[at] = last[at + 1]
     tails, reach = _paths(ticks, lag, device, last, problem.devices)
     microbatches = [len(problem.microbatches_of[step.stage]) for step in steps]
-    weight = [-1 if not grad else stage.weight or 0 for stage, grad in zip(stages, grads, strict=True)]
-    whole = [0 if not grad else stage.activation for stage, grad in zip(stages, grads, strict=True)]
+    weight = [view.ticks.get((W, step.stage), 0) if step.gradient else -1 for step in steps]
+    memory = [view.memory_in_flight[step.stage] for step in steps]
+    whole = [amount if grad else 0 for amount, grad in zip(memory, grads, strict=True)]
     gives = [
-        all_ if not stage.weight else stage.freed if grad else 0
-        for all_, stage, grad in zip(whole, stages, grads, strict=True)
+        view.freed_by_backward(step.stage) if later > 0 else all_
+        for all_, step, later in zip(whole, steps, weight, strict=True)
     ]
     later = [all_ - now for all_, now in zip(whole, gives, strict=True)]
     block = _blocks(problem, steps)
@@ -128,11 +128,11 @@ def tables_of(problem: Problem, opens: Sequence[Ticks] | None = None) -> StepTab
     since = np.searchsorted([device[at] for at in order], range(problem.devices + 1))
     columns = (
         *(device, ticks, lag, before, last, _firsts(steps, microbatches), microbatches, weight),
-        *([0 if grad else stage.activation for stage, grad in zip(stages, grads, strict=True)], gives),
+        *([0 if grad else amount for amount, grad in zip(memory, grads, strict=True)], gives),
         *(later, [tail - opens[device[end]] for tail, end in zip(tails, last, strict=True)], reach, block),
         *([ENDLESS if room is None else room for room in problem.room], opens),
         *(
-            _saved(steps, stages, device, block, problem),
+            _saved(ticks, weight, device, block, problem.devices),
             order,
             since,
             [step.chain for step in steps],
@@ -213,15 +213,18 @@ def _blocks(problem: Problem, steps: Sequence[Step]) -> TickArray:
 
 
 def _saved(
-    steps: Sequence[Step], stages: Sequence[Stage], device: Sequence[DeviceId], block: TickArray, problem: Problem
+    ticks: Sequence[Ticks], weight: Sequence[Ticks], device: Sequence[DeviceId], block: TickArray, devices: int
 ) -> list[Ticks]:
-    """Return for each device the mean ticks that its blocks save against their two passes in turn; 0 without blocks."""
-    found = []
-    for one in range(problem.devices):
+    """Return for each device the mean ticks that its blocks save against their two passes in turn; 0 without blocks.
+
+    The arguments before `devices`, their number, are by step, as in `StepTables`.
+    """
+    found, steps = [], range(len(ticks))
+    for one in range(devices):
         saved = [
-            stages[f].forward + stages[b].backward + (stages[b].weight or 0) - int(block[f, b])
-            for f in range(len(steps))
-            for b in range(len(steps))
+            ticks[f] + ticks[b] + weight[b] - int(block[f, b])
+            for f in steps
+            for b in steps
             if block[f, b] >= 0 and device[f] == one
         ]
         found.append(max(0, sum(saved) // len(saved)) if saved else 0)

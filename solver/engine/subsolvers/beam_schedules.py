@@ -10,6 +10,7 @@ from math import inf
 import numpy as np
 
 from pipesched.deadline import Deadline, within
+from pipesched.problem.passes import F
 from solver.beam.completion import CompletionBounds, completion_bounds
 from solver.beam.nodes import offsets
 from solver.beam.openings import openings
@@ -58,7 +59,8 @@ class BeamSchedules:
     def work(self, search: Search) -> Work:
         problem, slice_ = search.problem, (yield)
         bounds, width = None, self.width
-        forward = float(np.mean([stage.forward for stage in problem.stages]))
+        view = problem.pipeline
+        forward = float(np.mean([view.ticks[F, stage] for stage in view.stages]))
         runs = [
             (tables_of(problem, opens), Preference(forward, longest, in_flight, self.memory_factor))
             for longest, in_flight in ((0.0, 0.0), (1.0, 0.0), (0.0, self.in_flight_weight))
