@@ -63,7 +63,7 @@ JUDGED = (
 
 
 def judged_table(tables: Sequence[Sequence[Compared]]) -> str:
-    """Return the table of first predictions beside those of today's formulas; `tables` in the order of `JUDGED`."""
+    """Return the table of first predictions and of those of today's formulas; `tables` in the order of `JUDGED`."""
     rows = []
     for own, found in zip(JUDGED, tables, strict=True):
         today = errors(one for one in found if one.row.seconds)
