@@ -84,9 +84,9 @@ class Heuristic:
     returns None where their assumptions do not hold; on any other problem it may raise `DoesNotApply`.
     `same_for_all_costs`: problems that differ only in times and memory get the same order. `parameter`: the meaning of
     NUMBER in NAME:NUMBER, if it has one. `searched`: the order is found by a search, which takes seconds where a
-    problem is large. `improves`: the name of the published schedule whose passes it reorders. `ceiling`: where the
-    order depends on times, the most activations of the largest chunk on a device, as a function of devices and chunks
-    per device. `reference` is where it was published.
+    problem is large. `improves`: the name of the published schedule whose passes it reorders, if any. `ceiling`: the
+    most activations of the largest chunk on a device, as a function of devices and chunks per device; None where the
+    order does not depend on times, or nothing limits them. `reference` is where it was published.
     """
 
     name: str

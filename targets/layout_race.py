@@ -51,7 +51,7 @@ _GOLDEN = (5**0.5 - 1) / 2
 
 @dataclass(frozen=True)
 class Batch:
-    """The batch of a training step: exactly one of `microbatches` and `sequences` is given.
+    """The batch of a training step: one of `microbatches` and `sequences` is given, the other None.
 
     `microbatches` is the number of micro-batches of all replicas together; `sequences` are divided into micro-batches.
     `sizes` are the numbers of sequences of a micro-batch to choose from, only one with `microbatches`.

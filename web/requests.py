@@ -38,7 +38,7 @@ class Chart(_Asked):
 
 
 class Begin(_Asked):
-    """A request for a solve; `tab` identifies the browser tab, `target` is the runtime that the solve is for.
+    """A request for a solve; `tab` identifies the browser tab, `target` is the solve's runtime (None: any).
 
     `text` is the problem or plan file, `seconds` the time limit, `workers` the number of threads.
     """
@@ -52,7 +52,10 @@ class Begin(_Asked):
 
 
 class File(_Asked):
-    """A request for a file of a published schedule of a problem, or of a solve's result."""
+    """A request for a file of a published schedule of a problem, or of a solve's result.
+
+    `text` and `schedule` are None in a request for a solve's file, `solve` is None in the other.
+    """
 
     format: _Short
     text: str | None = None

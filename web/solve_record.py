@@ -14,7 +14,7 @@ _LAST = frozenset({"solution", "failed", "mistakes"})
 
 @dataclass(frozen=True)
 class Order:
-    """A request for a solve; a browser `tab` has one solve at a time. `target` is the runtime that it is for."""
+    """A request for a solve; a browser `tab` has one solve at a time. `target`: its runtime (None: any)."""
 
     text: str
     seconds: float
@@ -29,8 +29,8 @@ class Solve:
     """One solve of the page, and what its watchers are to know.
 
     `_known` has the latest event of each kind, with the number of the change that made it, so that a watcher gets all
-    later than the last it saw. `file` is the text of the best schedule's file. `over`: it has ended; `stopped`: its
-    user stopped it.
+    later than the last it saw. `file` is the text of the best schedule's file, None as long as there is none. `over`:
+    it has ended; `stopped`: its user stopped it.
     """
 
     order: Order

@@ -77,7 +77,10 @@ def _seven_digits(number: float) -> str:
 
 
 def document(args: Namespace, results: Mapping[str, object]) -> dict[str, object]:
-    """Return the object under `noise` in JSON output: the noise's settings and `results`."""
+    """Return the object under `noise` in JSON output: the noise's settings, and the entries of `results`.
+
+    The settings are `relative_standard_deviation`, a share, `distribution`, its name, `samples` and `seed`.
+    """
     return {
         "relative_standard_deviation": float(args.noise),
         "distribution": DISTRIBUTION,

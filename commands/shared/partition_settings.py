@@ -147,7 +147,10 @@ def _notes(one: PlanSettings, target: str | None) -> Iterator[str]:
 
 
 def settings_document(found: Sequence[PlanSettings]) -> dict[str, object]:
-    """Return `settings` of `plan --json`, each with its figures, and `settings_refused` with each format's reason."""
+    """Return `settings` of `plan --json`, each by its name with its figures, and `settings_refused`.
+
+    The latter has by format the `reason`, and `instead`, always None; it is missing if no format was refused.
+    """
     settings: dict[str, object] = {}
     for one in found:
         settings |= one.document()

@@ -41,7 +41,7 @@ class ScheduleFile:
     """Contents of a schedule file; fields that end in `_ticks` are in ticks of the timeline's problem.
 
     `value_ticks` is the value that the file states, `lower_bound_ticks` the bound, with its argument (`certificate`);
-    None where the file states none. `free` is the free memory, if it is maximised before the time.
+    None where the file states none. `free` is the free memory, None unless it is maximised before the time.
     """
 
     timeline: Timeline

@@ -36,8 +36,9 @@ class LayerType:
     and values) that stays until the end of the first piece's backward, recomputed or not.
 
     `overlapped` is the time of a forward and a full backward, of two micro-batches, run together as one block: no less
-    than the longer of the two, and no more than both in turn. A block of passes of two stages takes less than
-    the passes in turn by what the layers of one of the two stages save in sum, the stage for which that is less.
+    than the longer of the two, and no more than both in turn. A block of passes of two stages takes less than the
+    passes in turn by what the layers of one of the two stages save in sum, the stage for which that is less. None: the
+    layer saves nothing in a block.
 
     A layer that is `forward_only` is frozen, and so are all before it: it gets no gradient, and its backward takes no
     time.

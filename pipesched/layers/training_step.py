@@ -19,9 +19,9 @@ class TrainingStep:
     floating-point operations of a micro-batch in the whole model, forward and backward, without recomputation.
     `experts` is the number of experts of a layer, 0 for none; `longest` the tokens of the longest sequence that the
     model's configuration allows, None if unknown; `latent_attention` is True for multi-head latent attention; `mixer`
-    is the name of what mixes tokens in a hybrid model, `with_attention` if its layers have attention, too;
-    `single_parts`: each layer is a mixer, attention, a block or experts alone. `device` is the name of the hardware, if
-    the file gives one, and `assumed` its numbers by key.
+    is the name of what mixes tokens in a hybrid model (None: another model), `with_attention` if its layers have
+    attention, too; `single_parts`: each layer is a mixer, attention, a block or experts alone. `device` is the name of
+    the hardware, None if the file gives none, and `assumed` its numbers by key.
     """
 
     sequence: int

@@ -38,9 +38,9 @@ class Objective(metaclass=_ByName):
     first task. With `repeats` the value is instead a period: the time after which the schedule repeats, for each of the
     micro-batches in between.
 
-    `passes` is given for an objective that includes work for parameters: it is the objective for the same problem
-    without such work. `place` is the objective's place in lists. With `leaves` the free memory is maximised first, and
-    the time is minimised among the schedules that leave the most; `name` is then still that of the time.
+    If the objective includes work for parameters, `passes` is the objective for the same problem without such work,
+    else None. `place` is the objective's place in lists. With `leaves` the free memory is maximised first, and the time
+    is minimised among the schedules that leave the most; `name` is then still that of the time. None: time alone.
 
     Formulations, bounds, simulator and check each compute the value from these fields, and never ask for the name.
     """

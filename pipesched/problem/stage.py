@@ -115,11 +115,12 @@ _NO_MEMORY = PassMemory()
 class Stage:
     """Durations of a stage's passes, and the memory that each of its micro-batches takes.
 
-    Without `weight` the backward cannot be split: `backward` and `fused` are then the same, full backward. `overlapped`
-    is the duration of one block of this stage's forward and a full backward run together, whichever stage that is of;
-    or `block_saves` are the ticks that a block with one of this stage's passes takes less than the two in turn, unless
-    the stage of the other pass saves less. A tensor from this stage to the next, or its gradient back, takes `transfer`
-    ticks in addition to those of the link, between two devices only.
+    If `weight` is None the backward cannot be split: `backward` and `fused` are then the same, full backward.
+    `overlapped` is the duration of one block of this stage's forward and a full backward run together, whichever stage
+    that is of; or `block_saves` are the ticks that a block with one of this stage's passes takes less than the two in
+    turn, unless the stage of the other pass saves less. Where both are None, its forward runs in no block. A tensor
+    from this stage to the next, or its gradient back, takes `transfer` ticks in addition to those of the link, between
+    two devices only.
 
     F takes `activation` when it starts. B frees `freed` when it ends, W the remainder when it ends, BW all of it. A
     negative `freed` is taken when B starts (autograd's split backward keeps more, not less). `static` is in use at all
@@ -133,12 +134,12 @@ class Stage:
     and it gets no gradient.
 
     From F to the backward an activation is kept if the stage `may_keep` it, or with `offload` moves to a host or
-    another device and back, or is recomputed on `stream` by one mode of `recompute`.
+    another device and back (None: it never moves), or is recomputed on `stream` by one mode of `recompute`.
 
     After the backwards of all micro-batches the stage runs the passes `once`, one after the other; each part of the
     first one may begin once its share of the weights' gradients is complete (if it is `each_microbatch`, once those of
     one micro-batch are). With `gather`, passes run only while the stage's parameters are gathered; a schedule decides
-    when they are dropped (on `stream`, in no time) and gathered again.
+    when they are dropped (on `stream`, in no time) and gathered again. Where it is None, no such decision is made.
     """
 
     forward: Ticks

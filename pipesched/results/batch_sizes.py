@@ -19,8 +19,8 @@ class SizeResult(NamedTuple):
     """The result for one micro-batch size: value and lower bound of a whole batch, in the file's unit.
 
     `microbatches` is their number; `sequences` are those of a micro-batch, None where the file does not say; `reason`
-    says why there is no value; `free` is the free memory, if it is maximised first: value and lower bound are then of
-    what leaves as much.
+    says why there is no value, which is then None; `free` is the free memory if it is maximised first, else None: value
+    and lower bound are of what leaves as much.
     """
 
     microbatches: int

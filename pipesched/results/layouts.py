@@ -112,8 +112,9 @@ class Layouts(Tabular):
     """All layouts of a model on a number of GPUs, by step time; those without a plan are last.
 
     A step has `sequences` of `sequence` tokens. `refused` gives the reason for layouts that were not examined.
-    `recommended` is the simplest of those as good as the best. No step of any layout is faster than `step_lower_bound`,
-    in ms; it is None if some layouts were not examined. `rows` are the layouts, `hardware` the name of the devices.
+    `recommended` is the simplest of those as good as the best, None if none fits. No step of any layout is faster than
+    `step_lower_bound`, in ms; it is None if some layouts were not examined. `rows` are the layouts, `hardware` the name
+    of the devices.
     """
 
     name: str

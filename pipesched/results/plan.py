@@ -58,7 +58,8 @@ class PlanCandidate:
 class ChoiceResult:
     """The result for one placement: its best plan, and a lower bound on all of its plans, in the file's unit.
 
-    `lower_bound` is None if it has no plan at all; `reason` then says why. `evidence` supports the bound.
+    `lower_bound` is None if it has no plan at all; `reason` then says why. `best` is None if none was found. `evidence`
+    supports the bound, None if a bound of it was found wrong.
     """
 
     choice: Choice

@@ -14,8 +14,8 @@ from pipesched.results.evidence import UnknownForm
 class SolvedPartition:
     """A partition solved by itself: no order has a value less than `bound`; None if no order fits at all.
 
-    `certificate` is about the partition's problem, in ticks of it; None where the bound is the value of the published
-    schedules that are allowed.
+    The bound is in the file's unit. `certificate` is about the partition's problem, in ticks of it; None where the
+    bound is the value of the published schedules that are allowed.
     """
 
     partition: Partition

@@ -34,7 +34,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Row:
-    """A cell and its outcome; `failure` is the reason if its search failed and there is no outcome."""
+    """A cell and its outcome, None if it is refused, was not solved, or its search failed (`failure` is the reason)."""
 
     cell: Cell
     outcome: Outcome | None = None

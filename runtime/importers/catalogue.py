@@ -22,8 +22,8 @@ Orders = list[list[Slot]]
 class Importer:
     """A format of schedules to read: `recognises` returns True for a text in this format.
 
-    `read` returns the slots of every device in order; it raises `BadInput` for a broken text. `whole` is given for a
-    format that has more than these: passes of modules and pieces, orders of streams, waits. It returns all of it as a
+    `read` returns the slots of every device in order; it raises `BadInput` for a broken text. `whole` is None unless
+    the format has more than these: passes of modules and pieces, orders of streams, waits. It returns all of it as a
     schedule. It may raise `BadInput` for a text of which `read` can still read the slots.
     """
 

@@ -38,11 +38,12 @@ class Job:
     """One schedule to execute for some steps.
 
     `rows` is the text that PyTorch's runtime loads, `comms` is True if it has sends and receives too, `labels[j]` the
-    number of micro-batch j in it. Without `rows` one of our executors runs the `program` of the schedule (both
-    directions, offload, recomputation). `split` is how B leaves gradients of weights to W: "autograd" by PyTorch's own
-    split, "store" by linear layers that put them aside. `model` is what is run for `steps` steps. `seconds_per_tick` is
-    the time that sleeping stages sleep for each tick of a pass. Parameters and data are of the PyTorch type named
-    `dtype`, drawn with `seed`. The first `compared` steps are compared with the reference; all are timed.
+    number of micro-batch j in it. Where `rows` is None, one of our executors runs the `program` of the schedule (both
+    directions, offload, recomputation), else `program` is None. `split` is how B leaves gradients of weights to W:
+    "autograd" by PyTorch's own split, "store" by linear layers that put them aside. `model` is what is run for `steps`
+    steps. `seconds_per_tick` is the time that sleeping stages sleep for each tick of a pass. Parameters and data are of
+    the PyTorch type named `dtype`, drawn with `seed`. The first `compared` steps are compared with the reference; all
+    are timed.
     """
 
     name: str

@@ -29,8 +29,8 @@ ValueOf = Callable[[IntVar | NotBooleanVariable], int]
 class Parameters:
     """Parameters of one call of CP-SAT.
 
-    If `deterministic` is given, the call is limited in CP-SAT's own units of work in place of `seconds`. It also ends
-    at a relative gap of `gap`, or with `first_solution` at any solution. `workers` 0 means all cores.
+    `deterministic` limits the call in CP-SAT's own units of work in place of `seconds` (None: seconds count). It also
+    ends at a relative gap of `gap`, or with `first_solution` at any solution. `workers` 0 means all cores.
 
     `clauses_only` is for models with order literals: CP-SAT then learns and propagates clauses and does nothing else.
     Linear relaxation, presolve, probing, and sets of literals that push a start take longer than they save there

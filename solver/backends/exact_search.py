@@ -50,9 +50,9 @@ def improve(
 
 @dataclass(frozen=True)
 class First:
-    """Result of a search for any schedule: its timeline, or `none` True if none exists.
+    """Result of a search for any schedule: its timeline, or `none` True if it is proved that none exists.
 
-    Neither if the time was too short.
+    `timeline` None with `none` False: the time was too short.
     """
 
     timeline: Timeline | None

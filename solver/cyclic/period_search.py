@@ -50,9 +50,10 @@ class Verdict(Enum):
 class PeriodSolution:
     """The best pattern found, and the proved bound on the period; `period` and `bound` are in ticks per micro-batch.
 
-    `refuted[k]` is the greatest length, in ticks, that CP-SAT proved too short for patterns of k copies: a proof about
-    those patterns alone, not about the period. `notes` report defects in parts of the search; the results of these
-    parts are left out. `seconds` is the time that the search took.
+    `pattern` is None if none was found, whether or not one fits the memory. `refuted[k]` is the greatest length, in
+    ticks, that CP-SAT proved too short for patterns of k copies: a proof about those patterns alone, not about the
+    period. `notes` report defects in parts of the search; the results of these parts are left out. `seconds` is the
+    time that the search took.
     """
 
     pattern: Pattern | None

@@ -130,7 +130,7 @@ class Engine:
     bounds in addition to schedules. `background` runs local search on idle cores while a subsolver uses only one.
     `finish` turns a search that is over into its solution. For a problem with more than plain passes, its relaxation is
     searched by the subsolvers of `relaxed`, and the plain problem whose stages are its tasks by those of `as_stages`;
-    they share the time with the others.
+    they share the time with the others. None for one of these two, or for `dedicated_subsolver`: no such search.
     """
 
     bounds: Bounding

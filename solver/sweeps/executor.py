@@ -16,7 +16,7 @@ _POLL = 0.05  # seconds between looks at an event
 
 @dataclass(frozen=True)
 class Ended:
-    """A cell's task that has ended: its outcome, or `failure`, the reason why there is none.
+    """A cell's task that has ended: its outcome, or None and `failure`, the reason why there is none.
 
     `lost` is True if the process or worker that ran it is gone. `key` is the cell's.
     """

@@ -16,7 +16,7 @@ _MOST = 200_000  # letters of a file that a report shows
 
 
 def typed(path: str) -> str | None:
-    """Return the text of the input file at `path`; None if the file cannot be read twice (a pipe).
+    """Return the text of the input file at `path`; None if it is no regular file (a pipe), or not readable as UTF-8.
 
     To be called before the search, so that it is the text that was searched.
     """

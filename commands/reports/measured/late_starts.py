@@ -31,9 +31,12 @@ _HEADS = {
 
 
 def document(found: LateStarts | None) -> dict[str, object] | None:
-    """Return the object under `late_starts` in JSON output; times in seconds, None where nothing was found.
+    """Return the object under `late_starts` in JSON output; times are floats in seconds, None if `found` is None.
 
-    It has the step's predicted and measured time, what each cause adds, and the delays of passes and devices.
+    `step` counts from 0; `predicted` and `measured` are its makespans. By name of cause, `causes` adds up to their
+    difference, and `replaced_alone` has the prediction with one assumption replaced; `costs_most` is such a name. The
+    lists are `largest`, at most five delays (`pass`, `cause`, `seconds`), the largest first; `devices`, means of the
+    passes (`mean_late`, `causes`); and `passes`, each after its predecessors, with `predicted` and `measured` starts.
     """
     if found is None:
         return None

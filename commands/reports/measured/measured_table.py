@@ -27,7 +27,7 @@ from runtime.running.torch_timing import SPLITS, as_run
 class Explained(NamedTuple):
     """A measured schedule, its problem, its times compared with the prediction, and why they differ.
 
-    `late` is None where that cannot be found. `run` is the measured run.
+    `late` says why, None for passes of several tasks. `run` is the measured run.
     """
 
     run: Measured
@@ -37,7 +37,7 @@ class Explained(NamedTuple):
 
     @property
     def recalibrated(self) -> Problem | None:
-        """The problem with the run's measured times; None where the trace does not determine all of them."""
+        """The problem with the run's measured times; None for passes of several tasks, or unequal micro-batches."""
         determined = self.late is not None and not self.problem.walks.scale
         return with_measured_times(self.problem, self.run) if determined else None
 
@@ -71,7 +71,11 @@ def _as_run(problem: Problem, measured: Measured) -> Problem:
 
 
 def document(found: Sequence[Explained]) -> dict[str, object]:
-    """Return the object of `compare --measured --json`: predicted and measured times of each schedule, in seconds."""
+    """Return the object of `compare --measured --json`: predicted and measured times of each schedule, in seconds.
+
+    It has `unit`, "s", and `rows`, one per schedule: the fields of `Comparison` as keys, and `late_starts`, None for
+    passes of several tasks.
+    """
     return {
         "unit": "s",
         "rows": [asdict(times) | {"late_starts": late.document(why)} for _, _, times, why in found],

@@ -42,10 +42,11 @@ def notes(file: PeaksFile, fit: MemoryFit) -> Iterator[str]:
 
 
 def document(file: PeaksFile, fit: MemoryFit, files: Sequence[Path]) -> dict[str, object]:
-    """Return the object of `fit-memory --json`, in the file's unit of memory.
+    """Return the object of `fit-memory --json`; amounts are floats in the file's unit of memory.
 
-    It has each amount fitted with its standard error, for each measured peak what it exceeds the fitted one by
-    (`difference`), and the files written.
+    `found` has each amount fitted; its `layer` is None for an amount of devices, its `standard_error` None if it was
+    set to 0 or there are no more peaks than amounts. `residuals` has, for each peak in the file's order, what it
+    exceeds the fitted one by (`difference`). `clamped` are the amounts set to 0, as text.
     """
     return {
         "name": file.name,

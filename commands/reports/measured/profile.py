@@ -42,7 +42,12 @@ def show(found: Profile) -> None:
 
 
 def document(found: Profile, files: Sequence[Path]) -> dict[str, object]:
-    """Return the object of `profile --json`: what was measured of each stage; times in seconds, memory in bytes."""
+    """Return the object of `profile --json`: what was measured of each stage; times in seconds, memory in bytes.
+
+    A stage has `passes` by kind: `median` and `spread` (distance between the quartiles, a share of the median) of the
+    times, bytes that the pass `takes` (negative: frees) and `needs_meanwhile`. `transfers[s]` is the median from stage
+    s to the next; the last stage has none.
+    """
     return {
         "model": found.request.model,
         "split": found.request.split,

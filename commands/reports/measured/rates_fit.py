@@ -100,8 +100,9 @@ def _predictions(fit: RatesFit) -> tuple[list[tuple[FittedTime, float]], list[tu
 def document(fit: RatesFit, hardware: str, files: Sequence[Path]) -> dict[str, object]:
     """Return the object of `calibrate --json`.
 
-    It has the rates before and after the fit with their errors, each measured duration (seconds) with both predictions,
-    the mean errors, and the files written.
+    `rates` has by name the fitted `value`, the rate `before`, and the relative standard `error`, None if no duration
+    depends on the rate. `durations` are in seconds, in the order measured, with the predictions `before` and `after`
+    the fit. `mean_error` (`before`, `after`) and `scatter` are shares. `explained`: likely rates explain the durations.
     """
     return {
         "hardware": hardware,

@@ -45,7 +45,7 @@ class RunReport:
 
     @property
     def error(self) -> float | None:
-        """The share by which the best step took longer than predicted; None where the prediction has no seconds."""
+        """The share by which the best step took longer than predicted; None if that is in no seconds, or is 0."""
         if self.scale is None or not self.predicted_ticks:
             return None
         return min(self.measured.makespans) / (self.scale * self.predicted_ticks) - 1
@@ -97,7 +97,11 @@ class RunReport:
         table("every pass, in the best step", columns, rows)
 
     def document(self, files: Sequence[Path]) -> dict[str, object]:
-        """Return the object of `run --json`; predicted times in the file's unit, measured ones in seconds."""
+        """Return the object of `run --json`; predicted times in the file's unit, measured ones in seconds, as floats.
+
+        `passes` are those of the best step, device by device. None: `seconds_per_unit` and `error` where the unit is
+        only a label, `worst_loss` and `worst_gradient` where nothing was compared.
+        """
         problem, outcome = self.job.problem, self.outcome
         return {
             "name": problem.name,

@@ -84,9 +84,10 @@ def foreign_run(paths: Sequence[str], problem: Problem | None, objective: str | 
 
 
 def best_document(best: Solution | None) -> dict[str, object]:
-    """Return the JSON object of the best order's time under the measured durations, in the file's unit.
+    """Return the entry `optimum` of JSON output: the best order's time under the measured durations.
 
-    Empty if none was searched; if none was found its value is null.
+    It has `status`, `objective`, `unit`, `value` and `lower_bound`, floats in that unit, and the text `certificate`.
+    `value` is None if no order was found. No entry if none was searched (`best` is None).
     """
     if best is None:
         return {}

@@ -164,8 +164,8 @@ def _fits(problem: PlanProblem, row: ComparedSchedule, best: PlanCandidate) -> s
 def document(found: PlanRows) -> dict[str, object]:
     """Return the object of `compare --json` for a plan file.
 
-    Its `rows` have for each published schedule, and for free orders, the best plan with it and the runtimes that can
-    run it.
+    Its `rows` have for each published schedule, and for free orders, the best plan with it (`ComparedSchedule.record`)
+    and the `runtimes` that can run it, by name. `name`, `objective` and the units are of the whole file.
     """
     return {
         "name": found.problem.name,

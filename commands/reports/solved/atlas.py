@@ -102,7 +102,7 @@ class _Measures(NamedTuple):
 def nearest_cell(problem: Problem) -> Cell | None:
     """Return the cell nearest to a problem of nearly equal stages on a placement of the atlas.
 
-    None for any other problem.
+    None for any other problem, an objective other than the makespan, and where no cell is near enough.
     """
     own = _measures(problem)
     if own is None:

@@ -16,9 +16,9 @@ from pipesched.results.solution import Solution
 
 
 class Recommendation(NamedTuple):
-    """The recommended schedule's name, the reason, and the nearest cell of the atlas, if any.
+    """The recommended schedule's name, the reason, and a sentence on the nearest cell of the atlas.
 
-    The reason continues a sentence that begins with the name.
+    The reason continues a sentence that begins with the name. `atlas` is None where no cell resembles the problem.
     """
 
     name: str
@@ -33,7 +33,8 @@ class Recommendation(NamedTuple):
 def recommendation(solution: Solution, found: Robustness | None, robust: bool = False) -> Recommendation | None:
     """Return the recommendation, with the atlas's nearest cell if there is one; None without a schedule.
 
-    `found` is the schedule's value under noise, if known; `robust` says that it minimizes the mean under noise.
+    `found` is the schedule's value under noise, None if not measured; `robust` says that it minimizes the mean under
+    noise.
     """
     chosen = _recommendation(solution, found, robust)
     if chosen is None or (cell := nearest_cell(solution.problem)) is None:

@@ -35,7 +35,8 @@ def add_robust(parser: ArgumentParser) -> None:
 def of(solution: Solution, args: Namespace) -> Robustness | None:
     """Return the mean value under noise of a solution's schedule, and of the best published one.
 
-    None if it was not measured. The noise is that of `--robust`, or else the default.
+    None without a schedule, for a period, and where sampling would take more than a second and 5 % of the time limit.
+    The noise is that of `--robust`, or else the default.
     """
     return robustness(solution, _noise(args), max(_LEAST_SECONDS, _SHARE * args.time_limit))
 

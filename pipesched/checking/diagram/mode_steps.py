@@ -68,7 +68,7 @@ class ModelledStage(NamedTuple):
     `device` is an index among the devices of modelled stages, queues are given by their numbers. States count its
     forwards at entry `begun`. Its next forwards wait in `forward_queue`, its gradients in `gradient_queue`. `back` is
     the time from the end of a gradient until the chain's first stage has nothing left. `before` and `after` are the
-    modelled stages next to it on its chain, if any.
+    numbers of the modelled stages next to it on its chain; None for the chain's first and last modelled one.
     """
 
     device: int

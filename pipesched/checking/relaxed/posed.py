@@ -69,7 +69,7 @@ class Posed(NamedTuple):
 
     `certificate` has the kind and evidence of the argument itself, and as value the stated value less `added_back`, in
     ticks of the original problem. `valued` is the problem whose attainable values count. Where stages are tasks,
-    `stage_of` has for each the number of the original stage that its tasks belong to.
+    `stage_of` has for each the number of the original stage that its tasks belong to; else it is None.
     """
 
     problem: Problem

@@ -23,8 +23,9 @@ def _state_required(schema: dict[str, Any], model: type[Section]) -> None:
 class Section(BaseModel):
     """Base class for sections of a file.
 
-    Every field is optional to pydantic; `required` lists those that must be given. So all other mistakes are still
-    found where a required key is missing.
+    A field is None where its key is missing or null; the key's description says what that means. Every field is
+    optional to pydantic, and `required` lists the keys that must be given, so that all other mistakes are still found
+    where one of these is missing.
     """
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, json_schema_extra=_state_required)

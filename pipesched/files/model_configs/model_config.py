@@ -16,9 +16,10 @@ class ModelConfig:
 
     `model` has keys of a plan file's section `model`, without sequence and sizes of parallelism. `settings` has the
     settings that the source gives of `sequence`, `microbatch_size`, `devices`, `microbatches`, `tensor`, `context`,
-    `expert` and `data`. `longest` is the longest sequence, in tokens, that the model takes; `notes` name what was left
-    out. `fsdp`: the program that trains it uses PyTorch's own layers, sharding and recomputation; `reduction_bytes`:
-    of a gradient as its sharded gradients are reduced, None if the source does not say.
+    `expert` and `data`. `longest` is the longest sequence, in tokens, that the model takes, None if the source does not
+    say; `notes` name what was left out. `fsdp`: the program that trains it uses PyTorch's own layers, sharding and
+    recomputation; `reduction_bytes`: of a gradient as its sharded gradients are reduced, None if the source does not
+    say.
     """
 
     name: str

@@ -35,7 +35,8 @@ def required_of(document: object) -> tuple[str, ...]:
 class Filled(NamedTuple):
     """A plan form completed by derivation: layers, capacity and transfer are filled in.
 
-    `assumptions` are lines on the values assumed; `step` describes the training step around the pipeline.
+    `assumptions` are lines on the values assumed; `step` describes the training step around the pipeline, None if the
+    file lists layers, or has a mistake.
     """
 
     form: PlanFile

@@ -17,7 +17,8 @@ class Parameters(NamedTuple):
 
     `norms` are gains of normalizations and biases of routers, which belong to no matrix product. `whole` of the shared
     parameters belong to products that every tensor parallel device has in full, each for its own tokens. `wide`
-    parameters belong to products in 16 bits in a layer whose other weights are in fewer bytes than activations.
+    parameters belong to products in 16 bits in a layer whose other weights are in fewer bytes than activations; None if
+    there are none.
     """
 
     shared: int

@@ -106,8 +106,8 @@ class Experts:
     A token uses `per_token` of them besides `shared` ones; `ffn` is the width of each. A token's experts are all in
     `groups_per_token` of `groups` groups of consecutive ones (node-limited routing, arXiv 2412.19437, section 2.1.2).
     With `latent`, experts work on so many numbers of a token, which two products of the layer make and bring back
-    (Nemotron 3 Super). `biased`: the router has a bias for each expert; `shared_gate`: a product with one column weighs
-    the shared ones.
+    (Nemotron 3 Super); None: on the hidden size. `biased`: the router has a bias for each expert; `shared_gate`: a
+    product with one column weighs the shared ones.
     """
 
     number: int
@@ -153,7 +153,7 @@ class Shape:
     (SwiGLU), else one of each. `mtp_layers` are multi-token prediction layers (arXiv 2412.19437, section 2.2); `tied`:
     the head shares the embedding's parameters. `window`: some layers attend to near tokens alone. `mixing`: some have a
     mixer in place of attention, or all have both. With a `pattern` each layer is one of attention, mixer, block and
-    experts, as its letter says (`LETTERS`).
+    experts, as its letter says (`LETTERS`). `experts`, `window` and `mixing` are None in a model without.
     """
 
     layers: int
@@ -260,7 +260,8 @@ class Training:
     which no backward reads.
 
     For `frozen` layers, by name, no gradient of weights is computed, kept or exchanged, and there is no optimizer
-    state. With `lora` this holds for all layers, except for the adapters of layers that are not `frozen`.
+    state. With `lora` (None: no adapters) this holds for all layers, except for the adapters of layers that are not
+    `frozen`.
     """
 
     sequence: int

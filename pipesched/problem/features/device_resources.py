@@ -44,8 +44,8 @@ class SharedStream(NamedTuple):
 class DeviceResources:
     """Resources of devices other than device memory and the compute stream.
 
-    `streams` are those that every device has, in the user's order. With `transfer_stream` a transfer is a task of its
-    sender on that stream, otherwise it occupies nothing. `shared_streams` are streams common to several devices.
+    `streams` are those that every device has, in the user's order. A transfer is a task of its sender on
+    `transfer_stream`; where that is None, it occupies nothing. `shared_streams` are streams common to several devices.
     `hosts` are the limited host memories; a device in none of them has unlimited host memory of its own.
     """
 

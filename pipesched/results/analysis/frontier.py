@@ -54,8 +54,9 @@ class Frontier(Tabular):
     is faster. `steps` are the same bounds as a step function: each with the level up to which it holds, the first
     beginning at the least level, the last valid for any memory, or up to the range asked for. `least` is the level that
     every schedule needs. `untried` is the number of requested points for which there was no time, `not_needed` the
-    number that would have shown nothing new. `within` is the range of levels asked for, `own` the file's own level,
-    None without a limit. `candidates` are the published schedules. `interrupted`: the user stopped the search.
+    number that would have shown nothing new. `within` is the range of levels asked for (None: all), `own` the file's
+    own level, None without a limit. `candidates` are the published schedules. `interrupted`: the user stopped the
+    search.
     """
 
     scale: MemoryScale

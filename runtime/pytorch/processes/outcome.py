@@ -20,9 +20,9 @@ from runtime.running.job import Job, Outcome
 class Ran:
     """The report of one process on a job; `random` are those of its stages that draw random numbers.
 
-    If the job was not run, `refused` is the reason. `results` has for each compared step the comparison of losses and
-    gradients with the reference. `times` has for each step a pair: the time at which the barrier before it ended, and
-    the executed passes as triples (pass, start, end). All times are in seconds of the process's clock.
+    If the job was not run, `refused` is the reason, else None. `results` has for each compared step the comparison of
+    losses and gradients with the reference. `times` has for each step a pair: the time at which the barrier before it
+    ended, and the executed passes as triples (pass, start, end). All times are in seconds of the process's clock.
     """
 
     host: str

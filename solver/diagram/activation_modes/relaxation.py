@@ -29,8 +29,8 @@ StreamId: TypeAlias = int
 class ActivationStep(NamedTuple):
     """A step of an activation between forward and backward: its stream, ticks, and memory allocated at its start.
 
-    `stream` is a number of `ModeRelaxation`. A step without a stream takes no time: it is the end of the step before,
-    at which memory is freed (`takes` negative).
+    `stream` is a number of `ModeRelaxation`. A step whose stream is None takes no time: it is the end of the step
+    before, at which memory is freed (`takes` negative).
     """
 
     stream: StreamId | None

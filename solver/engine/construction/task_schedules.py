@@ -29,7 +29,8 @@ class TaskSchedules:
     """First schedules task by task: from published orders of passes, then from list schedules of passes.
 
     The very first runs one micro-batch after the other, which fits most often. Where some schedule is known already,
-    problems with more than `most_passes` passes are skipped, since each schedule takes seconds.
+    problems with more than `most_passes` passes are skipped, since each schedule takes seconds. The entry None of
+    `rooms` is unlimited memory.
     """
 
     most_passes: int = tuned(5_000, "passes, beyond which each schedule takes seconds", 100, 10**6)

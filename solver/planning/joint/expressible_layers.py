@@ -16,7 +16,8 @@ class ExpressibleLayers(NamedTuple):
     """One recomputation setting, the same on every stage.
 
     It is one of three: the `first` transformer layers of each stage are recomputed whole; or `everything` is; or in all
-    layers only the modules of the list with index `modules` in `SelectedModes.lists` are. By default none is.
+    layers only the modules of the list with index `modules` in `SelectedModes.lists` are. None, and 0 and False: no
+    layer is.
     """
 
     first: int = 0

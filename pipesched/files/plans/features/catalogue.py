@@ -66,10 +66,10 @@ WriteLayer = Callable[[LayerType], dict[str, object]]
 class PlanFeature:
     """A feature of plan files. `form` is the file as `PlanFile`, `entry` one of its layers.
 
-    `name` is its first key. `keys` are its top-level keys and `sections` those in sections: `costs` of layers and of
-    each `costs_section`, which has costs as a layer has, `layers` of layers only, `model`, `decide`, and of other
-    features. `with_units` are keys whose values may have units, and those that begin with `costs.` stand for a key of
-    all of these; `refused` are the features that it excludes.
+    `name` is its first key. `keys` are its top-level keys (None: it has none) and `sections` those in sections: `costs`
+    of layers and of each `costs_section`, which has costs as a layer has, `layers` of layers only, `model`, `decide`,
+    and of other features. `with_units` are keys whose values may have units, and those that begin with `costs.` stand
+    for a key of all of these; `refused` are the features that it excludes.
 
     For a file with a model's shape, `model_mistakes` yields mistakes of keys that go with it, `training` returns fields
     of `Training` and `hardware` fields of `Hardware`; if there are no mistakes, `shape_mistakes` yields those that show
