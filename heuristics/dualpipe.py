@@ -109,10 +109,11 @@ def _slots(directions: tuple[Direction, Direction], texts: Iterable[str]) -> Ite
 def eight_steps_form(problem: Problem, half: int) -> ClosedForm | None:
     """Return makespan, span and peaks of the eight steps for equal stages with W <= B <= F and blocks >= F+W.
 
-    None otherwise. `half` is the number of ranks: half of the devices in DualPipe, all in DualPipeV. The paper's
-    formula is the idle time of the innermost devices, which overlap the most pairs: all but 2 half + 1. It takes F and
-    B to be equal; where B < F, F replaces B in it. Without blocks the passes of a pair run one after the other, and
-    with F = B a forward is sent on before the backward overlapped with it.
+    None otherwise, if BW is not B+W or blocks differ, and without blocks unless F = B. `half` is the number of ranks:
+    half of the devices in DualPipe, all in DualPipeV. The paper's formula is the idle time of the innermost devices,
+    which overlap the most pairs: all but 2 half + 1. It takes F and B to be equal; where B < F, F replaces B in it.
+    Without blocks the passes of a pair run one after the other, and with F = B a forward is sent on before the backward
+    overlapped with it.
     """
     cost, given = equal_costs(problem), {*problem.pipeline.blocks.values()}
     if cost is None or len(given) > 1 or cost.BW != cost.B + cost.W or not cost.W <= cost.B <= cost.F:

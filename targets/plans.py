@@ -237,7 +237,10 @@ def _time(found: Plan, value: Fraction) -> str:
 
 
 def narrowed_document(narrowed: Narrowed) -> dict[str, object]:
-    """Return the keys of `plan --json` on a restriction: its text, and the best plan without it."""
+    """Return the keys of `plan --json` on a restriction: `restricted_to`, texts on it, and `free`.
+
+    The latter has nine keys of the best plan without it, as in `Plan.document`. `for` names the runtime, if any.
+    """
     whole = narrowed.free.document()
     keys = ("status", "value", "lower_bound", "gap", "placement", "chunks", "partition", "recompute", "schedule")
     target = {} if narrowed.name is None else {"for": narrowed.name}

@@ -74,7 +74,7 @@ def expressed(solution: Solution, target: str, whole: Problem) -> Solution:
 def written_for(timeline: Timeline, target: str) -> Timeline | None:
     """Return a timeline of a restricted problem, rewritten for the runtime `target`.
 
-    None if the rewritten order breaks a rule, such as the memory, or the exporter does not accept it.
+    None if the rewritten order deadlocks or breaks a rule, such as the memory, or the exporter does not accept it.
     """
     one = RESTRICTIONS[target]
     found = _timed(timeline.problem, one.adapted(timeline.problem, timeline.schedule))

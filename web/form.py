@@ -55,10 +55,10 @@ _NOT_PLAIN = frozenset({"true", "false", "null", "yes", "no", "on", "off"})
 
 
 def groups() -> list[dict[str, object]]:
-    """Return the form's groups of fields in order, each a title and fields.
+    """Return the form's groups of fields in order, each a `title` (may be empty) and `fields`.
 
-    A field has path, label, hint, `choices` (null: any value), `suggestions`, `number` (True if it takes numbers) and
-    default.
+    A field has `path`, `label`, `hint`, `choices` (None: any value), `suggestions` (None: none), `number` (True if it
+    takes numbers) and `default`, text or None.
     """
     found = list[dict[str, object]]()
     for title, prefix, section, keys in _GROUPS:

@@ -88,7 +88,8 @@ def answer_text(answer: PlanAnswer) -> str:
 def choice_document(one: ChoiceResult) -> dict[str, object]:
     """Return the result of one placement, with the evidence of its bound, as a document without its best plan.
 
-    The bound is exact text in the file's unit, None without any plan; the evidence is None where there is none.
+    The keys are those of `Choice.document`, `lower_bound`, `reason` (may be empty) and `evidence`. The bound is exact
+    text in the file's unit, None without any plan; the evidence is None where there is none.
     """
     return {
         **one.choice.document(),
@@ -151,7 +152,8 @@ def choice_from(document: Any) -> ChoiceResult:
 def variant_document(one: VariantResult) -> dict[str, object]:
     """Return the result of one variant, with the evidence of its bounds, as a document without its value.
 
-    Bounds are exact text in the file's unit, None without any plan.
+    The keys are `name`, `lower_bound`, `reason` (may be empty) and `choices`, a list of `choice_document`. Bounds are
+    exact text in the file's unit, None without any plan.
     """
     bound = None if one.lower_bound is None else str(one.lower_bound)
     return {

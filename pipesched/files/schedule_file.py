@@ -137,7 +137,8 @@ def schedule_document(file: ScheduleFile) -> dict[str, object]:
     """Return the contents of a schedule file as a document; ValueError if no problem file can express its problem.
 
     Its times are in ticks, whose length is under `tick` as exact text; `problem` and `free_memory` are in the problem
-    file's units.
+    file's units. `value`, `lower_bound` and `certificate` are None where unknown; the keys `free_memory`, `task_orders`
+    and `waits` are missing where there are none. `orders` has the slots of each device as text.
     """
     timeline, problem = file.timeline, file.timeline.problem
     aim = problem.objective
@@ -178,7 +179,10 @@ def save(what: Solution | Timeline | ScheduleFile, path: str | Path) -> Path:
 
 
 def certificate_document(certificate: Certificate | None) -> dict[str, object] | None:
-    """Return a certificate as the object under the key `certificate`, its value in ticks; None where there is none."""
+    """Return a certificate as the object under the key `certificate`; None where there is none.
+
+    It has `kind`, `value` in ticks, `text`, `device`, None if it is about the whole problem, and any `evidence`.
+    """
     if certificate is None:
         return None
     document: dict[str, object] = {

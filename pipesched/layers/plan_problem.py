@@ -63,7 +63,7 @@ class Choice(NamedTuple):
         return where if self.whole else f"{where}, {self.cut}"
 
     def document(self) -> dict[str, Any]:
-        """Return the choice's keys in files and in `--json`."""
+        """Return the keys `placement` and `chunks` of files and `--json`, and those of the cut if there is one."""
         return {"placement": self.placement, "chunks": self.chunks} | self.cut.document()
 
 

@@ -59,15 +59,15 @@ class BatchSizes:
     def above(self, result: SizeResult) -> Fraction | None:
         """Return the share by which a result's value is above the best one.
 
-        None if either has no value, or their free memory differs.
+        None if either has no value, the best one is 0, or their free memory differs.
         """
         return None if result.value is None or self.less_free(result) else self._share(result.value)
 
     def at_least_above(self, result: SizeResult) -> Fraction | None:
         """Return the share by which a result's lower bound is above the best value; at least 0.
 
-        None for a size that is infeasible, and without a best value. Where free memory is maximised first, also None if
-        the two leave different amounts, or this size may leave more than was found.
+        None for a size that is infeasible, and without a best value, or one of 0. Where free memory is maximised first,
+        also None if the two leave different amounts, or this size may leave more than was found.
         """
         if result.status is Status.INFEASIBLE or self.less_free(result):
             return None

@@ -51,7 +51,7 @@ class Comparison(tuple[Candidate, ...], Tabular):
     __repr__, _repr_html_ = Tabular.__repr__, Tabular._repr_html_
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a row for each schedule, as name and value of its figures."""
+        """Return a row for each schedule, in the order of the comparison, as in `compare --json`."""
         return [one.record(self.solution.problem, self.solution.lower_bound_ticks) for one in self]
 
     def summary(self) -> str:

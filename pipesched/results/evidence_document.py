@@ -27,7 +27,8 @@ _RELAXATIONS: dict[str, type[Any]] = {one.form: one for one in get_args(RelaxedB
 def evidence_document(evidence: Evidence) -> dict[str, object]:
     """Return the object under `evidence` of a certificate in a schedule file.
 
-    It has form and fields, fractions as text.
+    It has `form` and the fields of that class by name, fractions as exact text; evidence about a relaxed problem has
+    those of the relaxation, and the argument under `kind` and `evidence`. An unknown form is returned as it was read.
     """
     if isinstance(evidence, UnknownForm):
         document: dict[str, object] = simplejson.loads(evidence.text, use_decimal=True)

@@ -141,7 +141,7 @@ class Layouts(Tabular):
         return {size: step / least - 1 for size, step in sorted(best.items())}
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a row for each layout, the fields of `LayoutRow` by name."""
+        """Return a row for each layout, by step time, with the fields of `LayoutRow` by name."""
         return [row.document() for row in self.rows]
 
     def summary(self) -> str:
@@ -155,9 +155,9 @@ class Layouts(Tabular):
     def document(self) -> dict[str, Any]:
         """Return the object of `layouts --json`, without the plan of the recommended layout.
 
-        It has the number of GPUs, the sequences of a step, the bound of a step's time (ms), a row for each layout, the
-        sizes of the recommended one, the reason for each that was refused, and by micro-batch size how much longer its
-        best step is.
+        It has the number of GPUs, the sequences of a step, the bound of a step's time (ms, None if some layouts were
+        not examined), a row for each layout, by step time, the sizes of the recommended one (None if none fits), the
+        reason for each that was refused, and by micro-batch size, as text, the share by which its best step is longer.
         """
         chosen = None if self.recommended is None else self.recommended.sizes
         return {

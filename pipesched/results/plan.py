@@ -151,7 +151,7 @@ class Plan(Tabular):
         return f"{self.problem.name!r}: {self.status.value}, {value.rstrip()}{where}, {bound.rstrip()}"
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a row of the table of placements for each one, as column name and value."""
+        """Return for each placement its entry under `choices` of `plan --json`; `reason` is always there."""
         return [{"reason": "", **choice.document()} for choice in self.choices]
 
     @property
@@ -192,7 +192,9 @@ class Plan(Tabular):
         """Return the object of `plan --json`, in the file's units; `settings` are those of runtimes, by format.
 
         It has status, value, bound and gap, the plan found (placement, layers of stages, recomputed layers, schedule,
-        figures), and the result of each placement that is allowed.
+        figures), and the result of each placement that is allowed. Numbers are floats; without a plan, value and
+        figures are None. Only where they say something there are `sequence_chunks`, `lengths`, `piece_lengths`,
+        `free_memory`, `variants` and `reason`.
         """
         best, metrics = self.best, self.metrics
         problem = None if best is None else best.timeline.problem

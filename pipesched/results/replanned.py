@@ -86,9 +86,10 @@ class Replanned:
         return f"{self.status.value}: {name} {value}, lower bound {bound}, gap {share}; {begun}"
 
     def document(self) -> dict[str, object]:
-        """Return the result as a JSON object: status, value, bound, and the tasks of every stream with start and end.
+        """Return the result as a JSON object: status, value, bound, and `orders`, the tasks of each device.
 
-        Times are in the unit of the problem; tasks that had begun are marked as fixed.
+        The tasks of all streams of a device are in order of start. Times are floats in the unit of the problem; the
+        value is None, and orders are empty, if none was found. Tasks that had begun are marked as `fixed`.
         """
         units, tasks = self.problem.in_units, self.tasks or {}
         return {

@@ -85,7 +85,7 @@ class Solution(Tabular):
         return f"{self.problem.name!r}: {self._verdict()}"
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a row for each published schedule that applies, and one for the schedule found."""
+        """Return a row of `compare --json` for each published schedule that applies, best first, then that found."""
         found = [one for one in ranked(self.candidates, self.problem.objective) if one.metrics is not None]
         ours = [Candidate("pipesched", self.timeline, self.metrics, True)] if self.metrics is not None else []
         return [one.record(self.problem, self.lower_bound_ticks) for one in (*found, *ours)]
@@ -111,7 +111,8 @@ class Solution(Tabular):
         """Return the object of `solve --json`, in the file's units.
 
         It has status, value, bound and gap, the figures and decisions of the schedule, the certificate, the best
-        published schedule, and notes; None for what there is not.
+        published schedule, and notes. Numbers are floats, None for what there is not. Only where they say something
+        there are `decisions`, `static_memory`, `free_memory` and `reason`.
         """
         problem, metrics, best = self.problem, self.metrics, self.best_candidate
         document: dict[str, object] = {

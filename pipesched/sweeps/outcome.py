@@ -84,7 +84,10 @@ class Outcome:
         return gap(self.value, self.lower_bound)
 
     def idle(self, objective: str) -> float | None:
-        """Return the idle time, mean over the devices, as a share of this objective's value; None if unknown."""
+        """Return the idle time, mean over the devices, as a share of this objective's value.
+
+        None without a schedule, and for a period that its timeline does not have.
+        """
         if self.idle_ratio is None or self.bubble is None or objective not in self.bubble:
             return None
         busiest = 1 - self.bubble["makespan"]
@@ -142,7 +145,10 @@ class Outcome:
         return replace(self, status=Status.OPTIMAL if reached else Status.FEASIBLE)
 
     def document(self) -> dict[str, Any]:
-        """Return the outcome without its schedule as a document for the store, fractions as text."""
+        """Return the outcome as a document for the store: all fields but `schedule`, by name, fractions as exact text.
+
+        Of `effort` and `published` these are fields by name, too; `free` is that of `MostFree.stated`, or None.
+        """
         fields = asdict(self) | {"status": self.status.value}
         fields["free"] = None if self.free is None else self.free.stated()
         del fields["schedule"]

@@ -27,7 +27,10 @@ _FORM = "all plans"
 
 
 def plan_bound_document(plan: Plan) -> dict[str, Any]:
-    """Return the results of each placement and variant with their evidence, as stored in a plan cell's outcome."""
+    """Return the results of each placement and variant with their evidence, as stored in a plan cell's outcome.
+
+    It has `form`, `placements`, a list of `choice_document`, and if there are several variants `variants`.
+    """
     found: dict[str, Any] = {"form": _FORM, "placements": list(map(choice_document, plan.choices))}
     return found | ({"variants": list(map(variant_document, plan.variants))} if plan.variants else {})
 

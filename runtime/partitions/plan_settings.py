@@ -42,9 +42,10 @@ class PlanSettings:
         return () if self.plan is None else figures(self.form, self.plan, self.free)
 
     def document(self) -> dict[str, object]:
-        """Return the entries of `settings` of `plan --json`: each setting by name, with the figures.
+        """Return the entries of `settings` of `plan --json`: each setting by name, with the figures of its plan.
 
-        Empty if there are no settings or no plan.
+        A setting is under `text`, or under `args` if it is not text. Figures are floats in the file's units;
+        `free_value` is the best value of all plans of the file, None if unknown. Empty without settings or a plan.
         """
         if self.settings is None or self.plan is None or self.plan.best is None:
             return {}

@@ -59,9 +59,10 @@ class _JointSearch(ThresholdSearch):
     stage_of: Sequence[StageId] = ()
 
     def kept(self, stages: Sequence[StageId], owner: DeviceId | None) -> ModelledSteps | None:
-        """Return the steps to model for these stages, weight tasks joint; None where numbers are too large.
+        """Return the steps to model for these stages, weight tasks joint.
 
-        `owner` is the device whose span counts, None for the makespan.
+        None where numbers are too large, or nothing fits the memory. `owner` is the device whose span counts, None for
+        the makespan.
         """
         kept = super().kept(stages, owner)
         return None if kept is None else with_joint_weights(kept, self.problem, self.stage_of)

@@ -65,7 +65,7 @@ class ThresholdSearch:
         return self.work <= 0 or proved >= known or self.stop.is_set()
 
     def kept(self, stages: Sequence[StageId], owner: DeviceId | None) -> ModelledSteps | None:
-        """Return the steps to model for these stages; None where numbers are too large.
+        """Return the steps to model for these stages; None where numbers are too large or nothing fits the memory.
 
         `owner` is the device whose span counts, None for the makespan.
         """
@@ -75,7 +75,8 @@ class ThresholdSearch:
         """Return the completion bounds of a backward pass over some stages, which also count in `work`.
 
         They prune orders over these and over more stages. `owner` is the device whose span counts, None for the
-        makespan. None if numbers are too large, too many integers would be stored, or after a stop.
+        makespan. None if numbers are too large, nothing fits the memory, too many integers would be stored, or after a
+        stop.
         """
         kept = self.kept(stages, owner)
         if kept is None or numbers_of(kept) > DIAGRAMS.completion_numbers * self.numbers:

@@ -52,7 +52,8 @@ class ComparedSchedule:
     def record(self) -> dict[str, Any]:
         """Return this schedule's row of `compare --json` for a plan file, as a dictionary.
 
-        Numbers are in the file's units.
+        Numbers are floats in the file's units. Figures are those of `best`, None without it; bound and gap are None
+        without a search, `reason` if it is empty.
         """
         best, plan = self.best, self.plan
         found: dict[str, Any] = {

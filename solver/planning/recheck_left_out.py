@@ -28,9 +28,10 @@ def may_be_left_out(
     """Return True if it is proved that no plan with the partition of `one` is below `bound`.
 
     False if such a plan was found, or if the check refuses the certificate of the partition. None if the time does not
-    suffice. The proof is the certificate of the partition, or that the rule of recomputation excludes it; else, where
-    only published schedules are allowed, their simulation; else a CP-SAT search for a schedule below the bound. There
-    is no such search for a period.
+    suffice, or the last of the following is needed and there is no such search. The proof is the certificate of the
+    partition, or that the rule of recomputation excludes it; else, where only published schedules are allowed, their
+    simulation; else a CP-SAT search for a schedule below the bound. There is none for a period, or where no model
+    covers the problem.
     """
     finding = partition_finding(plan, bound, choice, one)
     if finding.verdict in (Verdict.VERIFIED, Verdict.REFUSED):

@@ -36,7 +36,8 @@ def recheck_search(
 ) -> bool | None:
     """Return True if it is proved again that no plan of the placement is below `bound`.
 
-    False if there may be such a plan, None if that stays unknown.
+    False if there may be such a plan. None if the time does not suffice, for evidence that is neither solved partitions
+    nor orders, and for published orders that depend on costs or whose critical paths prove nothing here.
     """
     ticks = ceil(bound / plan.tick)
     if isinstance(evidence, AllPartitions):

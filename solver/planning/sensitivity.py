@@ -49,7 +49,7 @@ class ChangeResult:
         """Return the least and the greatest relative change of the optimum, by the values and bounds of both problems.
 
         `without` is the plan of the problem before the change. None where the value of either problem, or the bound of
-        `without`, is unknown.
+        `without`, is unknown or 0.
         """
         now, before = self.plan.value, without.value
         if not now or not before or not without.lower_bound:

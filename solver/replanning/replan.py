@@ -141,7 +141,8 @@ class _Search:
     def in_finer_ticks(self) -> Replanned | None:
         """Return the best order in ticks in which every span is a whole number, improved by CP-SAT.
 
-        None if ticks are fine enough, no order is known, the time is over or the model is too large.
+        None if ticks are fine enough, no order is known, the time is over, the user stopped the search or the model is
+        too large; also if memory is not safe for the order's timings in finer ticks.
         """
         parts = fine_enough(self.jobs)
         if parts == 1 or self.placed is None or self._over or not self._small:

@@ -97,8 +97,8 @@ def start_of(problem: Problem, timeline: Timeline) -> Start | None:
     """Return the units that local search moves, and the opening of each of their devices.
 
     The units are passes, with openings in ticks; where passes have several tasks they are jobs, with the opening of
-    each stream in steps. None if a task occupies several streams, or if the order of one stream does not determine each
-    limited memory.
+    each stream in steps. None, for passes of several tasks, if a task occupies several streams, if the order of one
+    stream does not determine each limited memory, or if memory is not safe for other timings.
     """
     if problem.view is not None:
         return passes_of(timeline)
@@ -109,8 +109,8 @@ def start_of(problem: Problem, timeline: Timeline) -> Start | None:
 def equal_value_search(timeline: Timeline) -> EqualValueSearch | None:
     """Return the search among orders of at most a timeline's value, of passes or jobs.
 
-    None for passes of several tasks if parameters are gathered, if a task occupies several streams, or if the order of
-    one stream does not determine each limited memory.
+    None for passes of several tasks if parameters are gathered, if a task occupies several streams, if the order of one
+    stream does not determine each limited memory, or if memory is not safe for other timings.
     """
     if timeline.problem.view is not None:
         return EqualValueSearch(timeline, Units(timeline.problem, timeline.schedule))

@@ -25,7 +25,10 @@ from solver.tasks.job_graph import arcs_of_orders, graph_of, in_microbatch_order
 
 
 def jobs_placed_as(problem: Problem, timeline: Timeline | None) -> PlacedJobs | None:
-    """Return the problem's jobs with the orders of a timeline, as `placed_in` does; None without a timeline."""
+    """Return the problem's jobs with the orders of a timeline, at their earliest starts (`placed_in`).
+
+    None without a timeline, or if its memory is not safe for other timings.
+    """
     return None if timeline is None else placed_in(jobs_of(problem), timeline)
 
 

@@ -27,7 +27,7 @@ _SCHEDULE, _HTML = "schedule.json", "schedule.html"
 
 
 def formats() -> list[dict[str, str]]:
-    """Return the formats for the page's download menu, each with name, description and group."""
+    """Return the formats for the page's download menu, each with `name`, `what` (its description) and `group`."""
     listed = [
         {"name": _SCHEDULE, "what": "schedule file, which every pipesched command reads", "group": "Schedule"},
         {"name": _HTML, "what": "page with an interactive chart", "group": "Pictures"},

@@ -202,7 +202,8 @@ def _holder_mistakes(form: ProblemForm, stages: int | None, wrong: WrongPaths) -
 def parameter_keys(problem: Problem) -> dict[str, object]:
     """Return the key `parameters` as a file writes it for a problem; empty where stages run nothing for parameters.
 
-    ValueError where no file can express it.
+    Of `gather`, `reduce`, `step` and `holders` only those that it has. Numbers are exact, in the file's units:
+    decimals, or text such as `5/3`; a list by stage where stages differ. ValueError where no file can express it.
     """
     stages = problem.stages
     section: dict[str, object] = {}

@@ -23,7 +23,10 @@ from pipesched.results.plan_evidence import (
 
 
 def partition_document(partition: Partition) -> dict[str, object]:
-    """Return a partition as a document: layers of each stage, and for each stage (layer, mode, number) recomputed."""
+    """Return a partition as a document: `layers` of each stage, and `recompute`.
+
+    The latter has for each stage a list of [name of the layer, mode, number of layers]; empty if no stage recomputes.
+    """
     return {"layers": list(partition.counts), "recompute": [[list(one) for one in row] for row in partition.recompute]}
 
 
@@ -34,7 +37,11 @@ def partition_from(document: Any) -> Partition:
 
 
 def plan_evidence_document(evidence: PlanEvidence | None) -> dict[str, object] | None:
-    """Return the evidence of a placement's bound as a document; None where there is none."""
+    """Return the evidence of a placement's bound as a document; None where there is none.
+
+    It has `form`, and by form `solved`, partitions with their bounds in the file's unit and certificates in ticks, all
+    exact text, or `orders`, partitions for each order. A form that this version does not know has the keys as read.
+    """
     match evidence:
         case MeanLoad():
             return {"form": "mean load"}

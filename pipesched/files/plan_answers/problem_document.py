@@ -25,11 +25,12 @@ _NOT_OF_FILES = frozenset({"choices", "whole_last", "steps", "parts"})
 
 
 def plan_document(plan: PlanProblem) -> dict[str, object]:
-    """Return a document of a plan problem, with all numbers as exact fractions.
+    """Return a document of a plan problem, with all times and amounts as exact text, such as `5/3`.
 
     It has the keys of a plan file and some that no file has. `choices` lists the placements allowed. `whole_last` is
-    there only if it is True. `steps` has the units of time and memory to whose multiples numbers are rounded, and in
-    which evidence counts. `parts`, if there are any, are such documents too. Each feature writes its own keys.
+    there only if it is True, `memory` only if it is limited. `steps` has the units of time and memory to whose
+    multiples numbers are rounded, and in which evidence counts. `parts`, if there are any, are such documents too. Each
+    feature writes its own keys.
     """
     model, cluster = plan.model, plan.all_devices
     transfer: object = [list(map(str, row)) for row in cluster.links] or str(cluster.transfer)

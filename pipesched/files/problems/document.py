@@ -17,7 +17,10 @@ from pipesched.problem.stage import Stage
 
 
 def problem_document(problem: Problem) -> dict[str, Any]:
-    """Return the problem as the document of a problem file; ValueError if a file cannot express it."""
+    """Return the problem as the document of a problem file; ValueError if a file cannot express it.
+
+    Keys are those of docs/problem-file.md. Numbers are exact, in the file's units: decimals, or text such as `5/3`.
+    """
     joined = [feature.joined for feature in FEATURES if feature.joined is not None]
     alone = problem
     for one in joined:
@@ -66,7 +69,10 @@ def add_keys(document: dict[str, Any], keys: Mapping[str, object]) -> None:
 
 
 def placement_keys(where: Placement) -> dict[str, object]:
-    """Return the keys `placement` and `chunks` of a file: a standard placement's name, or each stage's device."""
+    """Return the keys `placement` and `chunks` of a file: a standard placement's name, or each stage's device.
+
+    `chunks`, the stages of a chain on each device, is there only with the names `interleaved` and `wave`.
+    """
     chunks = where.stages // where.devices
     for name, make in PLACEMENTS.items():
         if where == make(where.devices, chunks):

@@ -97,7 +97,11 @@ class Frontier(Tabular):
         return f"{self.problem.name!r}: {self.problem.objective.name} against memory, {reach}"
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a row for each point: memory level, best value, lower bound, gap, idle time and bubble rate."""
+        """Return a row for each point: `memory`, `value`, `lower_bound`, `gap`, `idle` and `bubble`.
+
+        Numbers are floats; memory is in the file's unit or a share, `idle` and `bubble` are by name of objective.
+        Without a schedule all but the level and the bound are None.
+        """
         return [self._point(point) for point in self.points]
 
     def _point(self, point: Point) -> dict[str, Any]:
@@ -112,8 +116,9 @@ class Frontier(Tabular):
     def document(self) -> dict[str, object]:
         """Return the object of `frontier --json`.
 
-        It has the points with their certificates, bounds at further levels, and published schedules. Values and memory
-        are in the file's units, or memory as shares of capacities (`by_share`).
+        It has the points by rising memory with their certificates, bounds at further levels, and published schedules.
+        Numbers are floats in the file's units, or memory as shares of capacities (`by_share`). `memory_in_file` is None
+        where that is unlimited, `lower_bound` without a point. `notes` is missing if there are none.
         """
         problem, scale = self.problem, self.scale
         notes: dict[str, object] = {"notes": list(self.notes)} if self.notes else {}

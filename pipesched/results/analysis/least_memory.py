@@ -36,7 +36,8 @@ class LeastMemory:
     def document(self) -> dict[str, object]:
         """Return the object under `least_memory` of `solve --json`.
 
-        Memory in the file's unit, or as shares of capacities.
+        Numbers are floats. `value`, `lower_bound` and `before` are memory, in the file's unit or as shares of
+        capacities (`by_share`); `best_value` and `allowed_value` are times in the file's unit, `within` is a share.
         """
         scale, problem = self.scale, self.scale.problem
         return {

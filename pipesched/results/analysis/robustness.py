@@ -49,7 +49,8 @@ class Robustness:
     def document(self) -> dict[str, object]:
         """Return the object under `under_noise` of `solve --json`; values in the file's unit.
 
-        It has the settings of the noise, the mean value of the schedule, and the best mean of a published schedule.
+        It has the settings of the noise, the mean value of the schedule, and `best_published`, the `name` and `mean` of
+        a published schedule, None if none is near.
         """
         best = self.best_published
         return {
