@@ -91,7 +91,10 @@ def document(args: Namespace, results: Mapping[str, object]) -> dict[str, object
 
 
 def figures(problem: Problem, one: Distribution) -> dict[str, float]:
-    """Return nominal value, mean, median and percentiles of a distribution by their JSON names, in the file's unit."""
+    """Return figures of a distribution by their JSON names, in the file's unit.
+
+    They are `nominal` (without noise), `mean`, `median`, and the percentiles `p5` and `p95`.
+    """
     unit = float(problem.tick)
     return {
         "nominal": one.nominal * unit,

@@ -84,7 +84,7 @@ def times_shown(problem: Problem) -> tuple[Objective, ...]:
 def idle_shown(problem: Problem, metrics: Metrics) -> list[tuple[str, float | None]]:
     """Return mean idle time and bubble rate with their names, as shares of the objective's value.
 
-    None where unknown.
+    None for a period that the timeline does not have.
     """
     aim = problem.objective
     return [(IDLE, metrics.idle(aim)), (BUBBLE, metrics.bubble(aim))]

@@ -52,7 +52,10 @@ class StepTime(NamedTuple):
         return self.pipeline + self.reduction + self.optimizer
 
     def document(self) -> dict[str, float]:
-        """Return the object `step` of `--json`: the time of a training step and its three parts, in the file's unit."""
+        """Return the object `step` of `--json`, in the file's unit: `total`, `pipeline`, `exchange` and `optimizer`.
+
+        `exchange` is the reduction.
+        """
         parts = (self.total, self.pipeline, self.reduction, self.optimizer)
         return {
             name: float(part) for name, part in zip(("total", "pipeline", "exchange", "optimizer"), parts, strict=True)

@@ -84,7 +84,7 @@ class Row:
     def ratio(self) -> Fraction | None:
         """The value of the best published schedule that fits, divided by the best value found; None if one is missing.
 
-        It is 1 where a published one is as good.
+        It is 1 where a published one is as good; None also if the value found is 0.
         """
         best = self.best_published
         if best is None or best.value is None or not self.value:
@@ -162,7 +162,7 @@ class Table(Tabular):
         return f"{self.sweep.name!r}: {len(self.rows)} cells, {cells}"
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a row for each cell: the values of its fields, then its results."""
+        """Return a row for each cell, in the order of the sweep: `Row.record`, and the share `above_least`, or None."""
         above = self.above_least
         return [row.record() | {"above_least": _number(above.get(row.cell.number))} for row in self.rows]
 
@@ -209,7 +209,11 @@ class Table(Tabular):
         return value * problem.microbatches if self.sweep.of_batch and problem.objective.repeats else value
 
     def document(self) -> dict[str, Any]:
-        """Return the object of `sweep --json`: the changing fields with their values, and each cell's outcome."""
+        """Return the object of `sweep --json`: the changing fields with their values, and each cell's outcome.
+
+        `cells`, in the order of the sweep, are `Row.document` with the share `above_least`, None where it is not known.
+        `solved` and `read` are numbers of cells, solved by this run and read from the store.
+        """
         above = self.above_least
         return {
             "name": self.sweep.name,

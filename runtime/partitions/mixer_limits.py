@@ -72,7 +72,10 @@ def _unbuilt_parts(limits: MixerLimits, step: TrainingStep, names: Sequence[str]
 
 
 def model_note(limits: MixerLimits, step: TrainingStep | None) -> str | None:
-    """Return a sentence on a hybrid model that the job itself must have; None for other models and runtimes."""
+    """Return a sentence on a hybrid model that the job itself must have; None for other models and runtimes.
+
+    `step` is None, and so is the result, if the file lists layers.
+    """
     if step is None or not limits.any_model or not (step.mixer or step.single_parts):
         return None
     layers = f"layers with {step.mixer}" if step.mixer else "layers of one part alone"

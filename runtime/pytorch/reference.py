@@ -121,8 +121,8 @@ class _Sums:
     def gradients(self) -> dict[tuple[StageId, str], Gradient]:
         """Return each gradient by (stage, parameter's name), with the mean norm of micro-batches' contributions to it.
 
-        A gradient is the sum over micro-batches divided at the end, as PyTorch's runtime does; None for a parameter
-        that got none. To be called once, as the sums are used up.
+        A gradient is the sum over micro-batches divided at the end, as PyTorch's runtime does; its `value` is None for
+        a parameter that got none. To be called once, as the sums are used up.
         """
         found = {}
         for stage, module in self._local.twins.items():

@@ -20,7 +20,10 @@ def need_torch() -> None:
 
 
 def seconds_per_unit(job: Job) -> float | None:
-    """Return the seconds of one unit of the problem's time in this run; None if the unit is only a label."""
+    """Return the seconds of one unit of the problem's time in this run.
+
+    None if the unit is only a label and the job has no `seconds_per_tick`.
+    """
     if job.seconds_per_tick:
         return job.seconds_per_tick / float(job.problem.tick)
     seconds = seconds_in(job.problem.time_unit)

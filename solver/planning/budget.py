@@ -75,7 +75,7 @@ class Budget:
         return 1 if self._units is not None else self.limits.workers or os.cpu_count() or 1
 
     def within(self, work: Callable[[], Result], least: float) -> Result | None:
-        """Run `work` and return its result, or None if the time limit interrupted it.
+        """Run `work` and return its result, or None if the time limit or the user's stop interrupted it.
 
         `work` calls `over` between its steps, and may also be interrupted within a step. It is allowed at least `least`
         seconds. With a time limit of 0 only the user's stop interrupts it; where work is counted nothing does.

@@ -52,7 +52,7 @@ class _Head:
 
         Idle time is in ticks. `ready` are the ticks from the first forward to the arrival of the gradient. If all sums
         of forwards that have ended by then leave more idle time, the backward waits for the end of a further forward;
-        None if memory has no room for it.
+        None if memory has no room for it, or no forward is left.
         """
         done = bisect_right(self.sums, ready)
         if ready - self.sums[done - 1] <= idle:

@@ -82,7 +82,8 @@ def quick_plan(plan: PlanProblem) -> QuickPlan | None:
     """Return the plan with the least training step that fits the memory, under 1F1B or interleaved 1F1B.
 
     Compared are the plans of the placements; that of a placement is the one whose last pass ends first. None where no
-    plan fits, or where the problem has features that these orders or the formulas for their times do not support:
+    plan fits, where the file allows neither order or no placement that runs it (linear, interleaved; micro-batches
+    whole), or where the problem has features that these orders or the formulas for their times do not support:
     variants, modules, unequal devices or links, transfers on a stream, work for parameters.
     """
     if plan.variants or plan.additions or plan.cluster.links or plan.cluster.transfer_stream:
@@ -107,7 +108,7 @@ class _Orders:
     def best(self) -> QuickPlan | None:
         """Return the plan whose last pass ends first.
 
-        None if neither 1F1B nor interleaved 1F1B runs on the placement, or nothing fits.
+        None if neither 1F1B nor interleaved 1F1B runs on the placement or the file allows neither, or nothing fits.
         """
         name = self._name()
         if name is None:

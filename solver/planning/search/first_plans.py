@@ -62,8 +62,8 @@ class FirstPlans:
     def run(self, most: float) -> PlanCandidate | None:
         """Try one partition after the other for at most `most` seconds or work units.
 
-        Return the best plan so far, or None. Whatever the time, at least one partition is tried and, where memory is
-        short, the ones that need the least.
+        Return the best plan so far, None if no order applies and fits the memory. Whatever the time, at least one
+        partition is tried and, where memory is short, the ones that need the least.
         """
         plan, choice = self._of.plan, self._of.choice
         late, tries = self._of.budget.late(most), self._of.budget.tries(most)
