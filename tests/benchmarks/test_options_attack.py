@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from benchmarks.matrix.exact.model import Exact
-from benchmarks.proofs.options import attack, of_problems
+from benchmarks.matrix.plan_run import plan_document
+from benchmarks.proofs.options import attack, by_hand, of_layouts, of_plans, of_problems, of_states
 from benchmarks.proofs.options.claim import exact, holds
-from benchmarks.proofs.options.drawn import drawn
+from benchmarks.proofs.options.drawn import Asked, drawn
 from benchmarks.proofs.options.meant import for_runtime, with_capacities, without_transfers
+from benchmarks.proofs.options.refusals import refuse_unexpected
+from commands.shared.file_arguments import write_schedule
+from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
+from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problem_file import problem_from
 from pipesched.files.problems.document import problem_document
+from pipesched.files.schedule_file import ScheduleFile
+from pipesched.schedule.metrics import measure
+from pipesched.simulation.simulator import simulate
 from runtime.exporters.restrictions import RESTRICTIONS
 from targets.schedules import restricted
 
@@ -75,9 +85,96 @@ def test_a_drawn_file_is_compared_and_a_wrong_optimum_seen(
         ask(drawn("problem", 2, tmp_path))
 
 
-def test_an_option_that_a_file_does_not_take_counts_as_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("kind", "line", "seen"),
+    [
+        ("plan", "pipesched: --partition: vllm: found 4 entries; allowed: 2, one per device", ("refused",)),
+        ("plan", "pipesched: --partition: found nonsense", None),
+        ("missing", "the reader says the same", ("refused file",)),
+    ],
+)
+def test_a_refusal_is_expected_or_a_fault(
+    kind: str, line: str, seen: tuple[str, ...] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(_: Any) -> tuple[str, ...]:
-        raise BadInput("no")
+        raise BadInput(line)
 
-    monkeypatch.setattr(attack, "KINDS", {"problem": {"an option": refuse}})
-    assert attack.compare(1) == (("all", "an option"), ("refused",))
+    monkeypatch.setattr(attack, "KINDS", {kind: {"plan --partition": refuse}})
+    monkeypatch.setattr(attack, "_READERS", {"plan": lambda _: None, "missing": refuse})
+    asked = Asked(tmp_path, "file", {}, ("count",), Random(0))
+    if seen is not None:
+        assert attack._answered(kind, "plan --partition", asked) == seen
+        return
+    with pytest.raises(AssertionError, match="refused: pipesched: --partition: found nonsense"):
+        attack._answered(kind, "plan --partition", asked)
+
+
+def test_refusals_are_of_features() -> None:
+    line = "pipesched: p.json: found overlapped blocks in the problem; allowed with a state: problems without it"
+    refuse_unexpected("solve --from-state", ("blocks", "weight"), line)
+    for option, features in (("solve --from-state", ("weight",)), ("solve --gap", ("blocks",))):
+        with pytest.raises(AssertionError, match="refused: "):
+            refuse_unexpected(option, features, line)
+
+
+DRAWN = ("weight", "fused", "count", "with previous", "capacity", "recompute", "interleaved", "transfer", "span")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_plans_by_hand_are_those_of_the_tool(seed: int) -> None:
+    names = tuple(Random(seed).sample(DRAWN, 3))
+    document = plan_document(names, seed)
+    assert by_hand.best_plan(document) == of_plans.best_plan(plan_problem_from(document))
+    assert by_hand.best_plan(document | {"schedule": "1f1b"}) is None
+
+
+def test_a_schedule_file_is_judged_from_its_numbers(tmp_path: Path) -> None:
+    document: dict[str, Any] = {
+        "devices": 2, "microbatches": 3, "times": {"forward": [2, 1], "backward": [3, 1], "weight": 1, "transfer": 1},
+        "memory": {"capacity": 3, "activation": 1}, "objective": "span",
+    }  # fmt: skip
+    problem, path = problem_from(document), tmp_path / "schedule.json"
+    timeline = simulate(problem, HEURISTICS["zb-h1"].order(problem))
+    write_schedule(path, ScheduleFile(timeline))
+    assert by_hand.value_of_schedule(path) == measure(timeline).span_ticks * problem.tick
+    good = json.loads(path.read_text())
+    fewer = good["problem"] | {"memory": good["problem"]["memory"] | {"capacity": 1}}
+    for wrong, said in (
+        ({"starts": good["starts"] | {"F0.1": good["starts"]["F0.0"]}}, "two passes at once"),
+        ({"starts": good["starts"] | {"F1.0": 0}}, "begins before"),
+        ({"problem": fewer}, "device 0 holds"),
+    ):
+        path.write_text(json.dumps(good | wrong))
+        with pytest.raises(AssertionError, match=said):
+            by_hand.value_of_schedule(path)
+
+
+def test_rows_of_layouts_and_states_that_are_wrong_are_seen() -> None:
+    row = {"tensor": 1, "context": 1, "pipeline": 2, "data": 2, "microbatches": 2, "microbatch_size": 1, "fits": True,
+           "step": {"pipeline": 3.0, "exchange": 1.0, "optimizer": 0.5, "total": 4.5}, "step_lower_bound": 4.0,
+           "lower_bound": 3.0, "reason": ""}  # fmt: skip
+    of_layouts._judge(row, 4, 4, (("pipeline", 2),), batch=False)
+    for change, said in (
+        ({"data": 1}, "not 4 devices"),
+        ({"microbatches": 4}, "8 of 4"),
+        ({"step_lower_bound": 5.0}, "above its step"),
+        ({"lower_bound": 3.5}, "above its pipeline"),
+        ({"step": None}, "no step and no reason"),
+    ):
+        with pytest.raises(AssertionError, match=said):
+            of_layouts._judge(row | change, 4, 4, (("pipeline", 2),), batch=False)
+    state = {"now": 5, "passes": [{"name": "F0.0", "start": 0, "end": 2}]}
+    begun = {"name": "F0.0", "start": 0.0, "end": 2.0, "fixed": True}
+    of_states._keeps_what_has_begun(state, {"orders": [[begun]]})
+    for orders, said in (
+        ([[begun | {"end": 3.0}]], "was moved"),
+        ([[]], "begun are"),
+        ([[begun, {"name": "B0.0", "start": 4.0, "fixed": False}]], "begins before now"),
+    ):
+        with pytest.raises(AssertionError, match=said):
+            of_states._keeps_what_has_begun(state, {"orders": orders})
+
+
+@pytest.mark.parametrize(("kind", "option", "number"), [("model", "layouts", 10), ("problem", "solve --from-state", 2)])
+def test_layouts_and_states_are_compared(kind: str, option: str, number: int, tmp_path: Path) -> None:
+    assert {"by hand", "compared"} <= set(attack.KINDS[kind][option](drawn(kind, number, tmp_path)))

@@ -55,6 +55,17 @@ def holds(what: str, answer: Mapping[str, Any], best: Exact | None) -> tuple[str
     return ("compared",)
 
 
+def same(what: str, value: Any, by_hand: Fraction | None) -> tuple[str, ...]:
+    """Assert that a value of JSON is what was worked out by hand, if it was; return "by hand" for the counts."""
+    if by_hand is None:
+        return ()
+    found = number(value)
+    assert found is not None and abs(found - by_hand) <= by_hand * _ROUNDED, (
+        f"{what}: {value}, by hand {float(by_hand)}"
+    )
+    return ("by hand",)
+
+
 def nothing_fits(what: str, document: Mapping[str, Any]) -> None:
     """Assert that no schedule of a document fits its memory."""
     best = exact(document)

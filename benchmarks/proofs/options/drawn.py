@@ -23,6 +23,10 @@ _LEFT_OUT = ("17 digits", "large range", "units", "from a state", "labels")
 SECONDS = "1"
 
 
+class NotComparedError(Exception):
+    """Nothing of a drawn file and option is known that an answer could be compared with."""
+
+
 @dataclass
 class Asked:
     """A drawn file: its folder, path, the plain document that it means, its features, and what draws the options."""
@@ -59,8 +63,10 @@ def refuse_faults(ran: Ran, words: tuple[str, ...]) -> None:
 
 
 def drawn(kind: str, number: int, folder: Path) -> Asked:
-    """Draw a file of a kind, `problem` or `plan`, with up to three features."""
+    """Draw a file of a kind: `problem` or `plan` with up to three features, or the shape of a `model`."""
     random = Random(f"{number} options")
+    if kind == "model":
+        return _model(random, folder)
     switches = OF_PROBLEMS if kind == "problem" else OF_PLANS
     names = features(switches, random)
     if kind == "problem":
@@ -72,6 +78,26 @@ def drawn(kind: str, number: int, folder: Path) -> Asked:
     path = folder / f"{kind}.json"
     path.write_text(text_of(document), encoding="utf-8")
     return Asked(folder, str(path), plain, tuple(has), random)
+
+
+def _model(random: Random, folder: Path) -> Asked:
+    """Draw a small Llama, as Hugging Face's config.json states it."""
+    heads = random.choice((4, 8))
+    plain = {
+        "model_type": "llama",
+        "architectures": ["LlamaForCausalLM"],
+        "num_hidden_layers": random.randint(1, 4),
+        "hidden_size": 128 * heads,
+        "intermediate_size": random.choice((1024, 4096)),
+        "num_attention_heads": heads,
+        "num_key_value_heads": random.choice((1, heads)),
+        "vocab_size": random.choice((4096, 32000)),
+        "max_position_embeddings": 2048,
+        "torch_dtype": "bfloat16",
+    }
+    path = folder / "config.json"
+    path.write_text(text_of(plain), encoding="utf-8")
+    return Asked(folder, str(path), plain, (), random)
 
 
 def features(switches: tuple[Switch, ...], random: Random) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ from itertools import islice
 from typing import Any
 
 from benchmarks.matrix.exact.model import Exact
-from benchmarks.proofs.options.claim import cells_hold, exact, holds, number
+from benchmarks.proofs.options import by_hand
+from benchmarks.proofs.options.claim import cells_hold, exact, holds, number, same
 from benchmarks.proofs.options.drawn import Asked, answer_of
 from commands.shared.partition_settings import with_partition
 from heuristics.catalogue import schedule_named
@@ -33,8 +34,16 @@ _MOST_PARTITIONS = 30
 _SMALL = Fraction(1, 10**6)
 
 
+def best_of(asked: Asked) -> Exact | None:
+    """Return between what the least value of all plans of a file lies, from its numbers alone where it is plain."""
+    return by_hand.best_plan(asked.plain) or best_plan(read_plan(asked.path))
+
+
 def best_plan(plan: PlanProblem) -> Exact | None:
-    """Return between what the least value of all plans lies; None where they are too many, or of a kind not tried."""
+    """Return between what the least value of all plans lies; None where they are too many, or of a kind not tried.
+
+    The problem of a partition is the tool's own.
+    """
     if plan.variants:
         return _least([best_plan(each) for each in plan.variants.values()])
     if plan.modules or plan.even or plan.objective.repeats or plan.leaves is not None:
@@ -86,18 +95,20 @@ def _least(found: Sequence[Exact | None]) -> Exact | None:
 
 def settings(asked: Asked) -> Seen:
     """`plan --gap --settings -o`, with `check` on the plan file written."""
-    out = asked.folder / "out"
+    out, seen = asked.folder / "out", list[str]()
     answer = asked.answer("plan", "--gap", asked.random.choice(("0", "10%")), "-o", str(out), "--settings", "all")
     if (out / "plan.json").exists():
-        assert answer_of("check", str(out / "plan.json"), "--json")["code"] == 0, "check refuses our own plan"
-    return holds("plan", answer, best_plan(read_plan(asked.path)))
+        for command, name in (("check", "plan.json"), ("check", "schedule.json"), ("validate", "schedule.json")):
+            assert answer_of(command, str(out / name), "--json")["code"] == 0, f"{command} refuses our own {name}"
+        seen += same("plan", answer["value"], by_hand.value_of_schedule(out / "schedule.json"))
+    return [*seen, *holds("plan", answer, best_of(asked))]
 
 
 def explain(asked: Asked) -> Seen:
     """`plan --explain`: every change against its own optimum."""
     answer = asked.answer("plan", "--explain")
     plan = read_plan(asked.path)
-    best = best_plan(plan)
+    best = best_of(asked)
     seen, known = [*holds("plan --explain", answer, best)], {one.text: one.problem for one in changed_problems(plan)}
     for row in answer.get("changes", ()):
         after = best_plan(known[row["change"]])
@@ -122,7 +133,7 @@ def runtime(asked: Asked) -> Seen:
     name = asked.random.choice(sorted(PARTITION_FORMATS.names()))
     answer = asked.answer("plan", "--for", name)
     plan = read_plan(asked.path)
-    whole = best_plan(plan)
+    whole = best_of(asked)
     seen = [name, *holds(f"plan --for {name}: free", answer["free"], whole)]
     if whole is not None and whole.least is not None and answer["value"] is not None:
         assert answer["value"] >= whole.least * (1 - _SMALL), f"plan --for {name}: below the best of all"
@@ -139,7 +150,7 @@ def partition(asked: Asked) -> Seen:
     setting = f"{asked.random.choice(('vllm', 'sglang'))}={','.join(map(str, counts))}"
     answer = asked.answer("plan", "--partition", setting)
     own = with_partition(plan, setting)
-    return [*holds("--partition: free", answer["free"], best_plan(plan)), *holds(setting, answer, best_plan(own))]
+    return [*holds("--partition: free", answer["free"], best_of(asked)), *holds(setting, answer, best_plan(own))]
 
 
 def compare(asked: Asked) -> Seen:
@@ -152,7 +163,7 @@ def compare(asked: Asked) -> Seen:
     seen = list[str]()
     for row in answer["rows"]:
         if row["schedule"] == FREE:
-            best = best_plan(plan)
+            best = best_of(asked)
             bound_alone = row["placement"] not in (None, *(choice.placement for choice in plan.choices))
             seen += holds("compare: free", row | ({"value": None, "status": None} if bound_alone else {}), best)
         elif row["status"] != "not applicable":

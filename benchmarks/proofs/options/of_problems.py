@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 from benchmarks.proofs.options import meant
-from benchmarks.proofs.options.claim import cells_hold, exact, holds, nothing_fits, number
-from benchmarks.proofs.options.drawn import Asked, answer_of
-from pipesched.errors import BadInput
+from benchmarks.proofs.options.by_hand import value_of_schedule
+from benchmarks.proofs.options.claim import cells_hold, exact, holds, nothing_fits, number, same
+from benchmarks.proofs.options.drawn import Asked, NotComparedError, answer_of
 from pipesched.files.problem_file import problem_from, read_problem
 from pipesched.files.problems.document import problem_document
 from pipesched.problem.problem import Problem
@@ -27,10 +27,10 @@ _STARTS = ("gpipe", "1f1b", "zb-h1", "interleaved-1f1b")
 
 
 def _time_of(asked: Asked) -> str:
-    """Return the objective of a file, of those whose optimum is known; raise `BadInput` for others."""
+    """Return the objective of a file, of those whose optimum is known; raise `NotComparedError` for others."""
     found = asked.plain.get("objective", "makespan")
     if found not in _TIMES:
-        raise BadInput(f"objective {found}")
+        raise NotComparedError(f"objective {found}")
     return str(found)
 
 
@@ -64,14 +64,15 @@ def objective(asked: Asked) -> Seen:
 def gap(asked: Asked) -> Seen:
     """`solve --gap --seed`, and files written, which `check` and `validate` accept."""
     _time_of(asked)
-    out = asked.folder / "out"
+    out, seen = asked.folder / "out", list[str]()
     share = asked.random.choice(("0", "5%", "0.5"))
     answer = asked.answer("solve", "--gap", share, "--seed", str(asked.random.randrange(99)), "-o", str(out))
     if (out / "schedule.json").exists():
         for command in ("check", "validate"):
             found = answer_of(command, str(out / "schedule.json"), "--json")
             assert found["code"] == 0, f"{command} refuses our own file"
-    return holds("solve --gap", answer, exact(asked.plain))
+        seen += same("solve --gap", answer["value"], value_of_schedule(out / "schedule.json"))
+    return [*seen, *holds("solve --gap", answer, exact(asked.plain))]
 
 
 def explain(asked: Asked) -> Seen:
