@@ -25,6 +25,7 @@ from benchmarks.proofs import (
     frozen_plans,
     memory_options,
     partners_memory,
+    periods,
     plan_attack,
     shared_digits,
     spans,
@@ -95,6 +96,8 @@ KINDS: Mapping[str, Compare] = {
     "held-activations": partial(_by_features, activation_modes.modes_of_activations),
     "unequal": partial(_alone, unequal_problems.orders_and_modes),
     "spans": partial(_alone, spans.compare),
+    # Bounds on the period, against all patterns of one and of two micro-batches.
+    "periods": partial(_by_features, periods.compare),
     "plans": partial(_alone, plan_attack.compare),
     "free-memory": partial(_by_features, free_memory.compare),
     "frozen-plans": partial(_by_features, frozen_plans.compare),
