@@ -283,8 +283,9 @@ class Search:
     def offer_order(self, schedule: Schedule, by: str | None = None) -> Timeline | None:
         """Offer a schedule with its best times.
 
-        Return its timeline if that is as good as the incumbent or better, else None. `by` is the name of the finder in
-        reports, by default the current phase.
+        Return its timeline if that is as good as the incumbent or better, else None. One of equal value is no answer,
+        only a start of local search, and is not validated. `by` is the name of the finder in reports, by default the
+        current phase.
         """
         timeline = best_times(self.problem, schedule)
         return timeline if self.incumbent.offer(timeline, by) == self.incumbent.value else None
