@@ -14,8 +14,8 @@ def interleaved_1f1b(problem: Problem, group: int | None = None) -> Schedule:
 
     With groups of n micro-batches (n = p where p divides m), device d warms up with 2(p-1-d) + (v-1)n forwards, then
     alternates forwards and backwards. `group` is n, Megatron's microbatch_group_size_per_vp_stage: larger groups hide
-    transfers and need more memory. Raises `DoesNotApply` unless stage s is on device s mod p, and groups of
-    micro-batches are possible.
+    transfers and need more memory; None: m // p groups, as equal as possible. Raises `DoesNotApply` unless stage s is
+    on device s mod p, and groups of micro-batches are possible.
     """
     hop = 2 if round_robin(problem) > 1 else 1
     groups = even_groups(problem) if group is None else groups_of(problem, group)

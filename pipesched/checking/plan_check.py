@@ -68,7 +68,7 @@ def check_plan_bound(
     """Check that no plan is below the bound, in the plan file's unit; returns a finding for each admissible placement.
 
     With `variants` there is a finding for each placement of each variant. `capacities` are those with which the bound
-    was proved: less memory never allows a shorter plan.
+    was proved, None for the plan problem's own: less memory never allows a shorter plan.
     """
     if capacities is not None:
         try:

@@ -111,8 +111,8 @@ class Solution(Tabular):
         """Return the object of `solve --json`, in the file's units.
 
         It has status, value, bound and gap, the figures and decisions of the schedule, the certificate, the best
-        published schedule, and notes. Numbers are floats, None for what there is not. Only where they say something
-        there are `decisions`, `static_memory`, `free_memory` and `reason`.
+        published schedule, and notes. Numbers are floats, None for what there is not. There are `decisions` only with a
+        schedule, and `static_memory`, `free_memory` and `reason` only where they say something.
         """
         problem, metrics, best = self.problem, self.metrics, self.best_candidate
         document: dict[str, object] = {

@@ -25,7 +25,8 @@ def one_chain(name: str, model: StagedModel) -> None:
 def loop(name: str, model: StagedModel, chunks: int | None = None) -> int:
     """Return the number of stages of a device; `BadInput` unless stage s is on device s mod p.
 
-    Also `BadInput` if a device has more than `chunks` stages. The message begins with `name`, that of the format.
+    Also `BadInput` if a device has more than `chunks` stages (None: any number is allowed). The message begins with
+    `name`, that of the format.
     """
     one_chain(name, model)
     devices = model.devices

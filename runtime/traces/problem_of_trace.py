@@ -23,6 +23,7 @@ _KEYS = {F: "forward", B: "backward", W: "weight", BW: "fused"}
 def trace_text(trace: PipelineTrace | BlockTrace, name: str, capacity: str | None, objective: str) -> str:
     """Return the text of a problem file in ms, and in MiB if the trace has memory; `capacity` is MiB a device.
 
+    It is ignored for a trace of blocks, and `BadInput` if the trace lacks the memory of some forward; None: no limit.
     The problem has this `name`, and the objective of this name.
     """
     body = _blocks(trace, name) if isinstance(trace, BlockTrace) else _pipeline(trace, name, capacity)

@@ -28,7 +28,7 @@ def devices_of(problem: Problem, stages: Sequence[StageId]) -> tuple[DeviceId, .
 
 
 def stages_on(problem: Problem, chain: Sequence[StageId], devices: Sequence[DeviceId | None]) -> tuple[StageId, ...]:
-    """Return the stages of `chain` that run on one of `devices`, in chain order."""
+    """Return the stages of `chain` that run on one of `devices`, in chain order; None among these is no device."""
     return tuple(stage for stage in chain if problem.placement.stage_device[stage] in devices)
 
 

@@ -71,7 +71,8 @@ def value_text(file: ScheduleFile) -> str:
 def optimal(file: ScheduleFile, finding: Finding | None, free: Finding | None) -> bool:
     """Return True if the file's schedule is shown to be optimal: its value equals a verified bound.
 
-    Where free memory counts first, the bound on that must be verified and reached too.
+    `finding` and `free` are those of `bound_finding` and `free_finding`; False if `finding` is None. Where free memory
+    counts first, the bound on that must be verified and reached too.
     """
     if file.free is not None and (free is None or free.verdict is not Verdict.VERIFIED or not file.free.proved):
         return False
@@ -81,7 +82,7 @@ def optimal(file: ScheduleFile, finding: Finding | None, free: Finding | None) -
 
 
 def reaches_bound(file: ScheduleFile, finding: Finding | None) -> bool:
-    """Return True if the bound was verified and the schedule's value equals it.
+    """Return True if the bound was verified and the schedule's value equals it; False without a `finding`.
 
     For a period, the value that the file states must equal it, and some part of the order must repeat with that period.
     """

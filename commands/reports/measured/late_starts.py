@@ -72,7 +72,10 @@ DEVICES = (
 
 
 def show(schedule: str, found: LateStarts | None) -> None:
-    """Print the cost of each assumption, the most costly one, and the late starts by device."""
+    """Print the cost of each assumption, the most costly one, and the late starts by device.
+
+    If `found` is None, a line says that passes have several tasks.
+    """
     if found is None:
         print(f"{schedule}: passes of several tasks, of which the trace tells no single one: late starts are not split")
         return

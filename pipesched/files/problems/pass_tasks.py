@@ -87,8 +87,8 @@ def tasks_section(stages: Sequence[Stage], tick: Fraction) -> dict[str, object]:
     """Return the section `tasks` of a file for these stages, with times in the file's unit.
 
     `forward`, `backward` and any `weight` list the tasks of one layer; times are exact numbers, a list by stage where
-    stages differ. `layers` is there only if some pass has several. A tick is `tick` of the unit. ValueError if a file
-    cannot express the stages.
+    stages differ. `layers` is there only if some stage has more than one layer. A tick is `tick` of the unit.
+    ValueError if a file cannot express the stages.
     """
     layers = [_layers(stage) for stage in stages]
     found = [_one_layer(stage, count) for stage, count in zip(stages, layers, strict=True)]

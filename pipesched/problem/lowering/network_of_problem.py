@@ -34,7 +34,8 @@ def network_of(
 ) -> TaskNetwork:
     """Return the task network of passes whose backwards run in these `modes`.
 
-    `room` is each device's activation memory. `scale` are the factors of micro-batches, empty where all are equal.
+    `room` is each device's activation memory, None where unlimited. `scale` are the factors of micro-batches, empty
+    where all are equal.
     """
     stages, device_of = passes.stages, passes.placement.stage_device
     kinds = [kind for kind in (F, B, W, BW) if kind is F or (Mode.FUSED if kind is BW else Mode.SPLIT) in modes]

@@ -39,7 +39,7 @@ class StagePasses:
         self._forwarded[microbatch] = output, result, [x]
 
     def fused(self, microbatch: MicrobatchId, gradient: Tensor | None) -> None:
-        """Run BW: gradients of the input and of the weights."""
+        """Run BW: gradients of the input and of the weights; `gradient` is that of the output, None for the loss."""
         _, result, inputs = self._forwarded.pop(microbatch)
         stage_backward(result, gradient, inputs)
         if self._store is not None:
