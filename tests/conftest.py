@@ -120,6 +120,7 @@ def pytest_configure(config: pytest.Config) -> None:
 # tests out in blocks and an idle worker takes from the end of another's: at the start of the first block, no second worker
 # makes it too.
 _FIRST = (
+    "tests/commands/test_bad_input.py",  # `profile` reads its options where PyTorch is loaded
     "tests/pipesched/layers/test_derived_layers.py::test_pytorch_s_checkpoints_stop_early",
     "tests/runtime/exporters/test_torch_reads_csv.py",
     "tests/runtime/megatron/",

@@ -28,7 +28,7 @@ LONG = problem(4, 2000, memory={"activation": 1, "capacity": 2})
 
 
 def test_a_very_long_problem_with_little_memory_is_proved_optimal() -> None:
-    found = solve(replace(LONG, microbatches=300), LIMITS)
+    found = solve(replace(LONG, microbatches=150), LIMITS)
     assert found.status is Status.OPTIMAL
     assert found.certificate is not None and found.certificate.kind == "decision diagram"
 

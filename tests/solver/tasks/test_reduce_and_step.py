@@ -53,10 +53,10 @@ def in_buckets(number: int) -> Problem:
 
 
 def test_a_bucket_begins_when_its_share_of_the_weights_is_there() -> None:
-    assert [solve(in_buckets(number), SURE).value for number in (1, 2, 4)] == [65.5, 59.5, 56.5]
-    one = in_buckets(2)
+    answers = {number: solve(in_buckets(number), SURE) for number in (1, 2, 4)}
+    assert {number: answer.value for number, answer in answers.items()} == {1: 65.5, 2: 59.5, 4: 56.5}
+    one, found = in_buckets(2), answers[2].timeline
     assert nameless(problem_from(problem_document(one), "")) == nameless(one)
-    found = solve(one, SURE).timeline
     assert found is not None and validate(found) == []
     starts, tick = dict(found.starts), int(1 / one.tick)
     ready = {part: max(starts[t] for t in starts if t.of.kind in (W, BW) and t.of.stage == 1 and t.part == part)
