@@ -93,6 +93,8 @@ def test_a_search_of_some_devices_of_tasks_is_trusted_and_repeated(form: str, tm
 def test_evidence_of_orders_below_a_value_holds_in_finer_ticks() -> None:
     random, chains = Random(3), Counter[int]()
     for _ in range(10):
+        if min(chains[1], chains[2]) > 2:
+            break
         one = draw(random, random.choice(BRANCHES).likely)
         if one.objective == Objective.PERIOD or one.walks.scale:
             continue

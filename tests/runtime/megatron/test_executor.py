@@ -146,9 +146,9 @@ def has_hybrid() -> bool:
     return any((Path(root) / "core/models/hybrid/hybrid_model.py").is_file() for root in roots)
 
 
-# Those that tests name, and of the others half a day.
+# Those that tests name, and of the others a quarter a day.
 NAMED = ("linear", "interleaved", "V", "offloaded", "half offloaded", "recomputed", "without one W")
-OTHERS = daily([case for case in EVERY_CASE if case.name not in NAMED], 2)
+OTHERS = daily([case for case in EVERY_CASE if case.name not in NAMED], 4)
 CASES = [case for case in EVERY_CASE if case.name in NAMED or case in OTHERS] + (HYBRID_CASES if has_hybrid() else [])
 WHOLE = [case for case in CASES if not case.dropped]
 
