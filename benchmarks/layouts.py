@@ -1,7 +1,7 @@
 """`layouts` by the number of GPUs: its first pass, and how good its answer is against that of a longer search.
 
     python -m benchmarks.layouts --write                       the first pass of each model and number of GPUs
-    python -m benchmarks.layouts --longer 600 --write          also a search of so many seconds, of one of them
+    python -m benchmarks.layouts --longer 3600 --write          also a search of so many seconds, of one of them
 
 Processor seconds are those of the whole pass in one process: rates, layers and a plan of every layout.
 """
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = [searched(SEARCHED, seconds) for seconds in (args.default, args.longer)]
         show(
             page,
-            "python -m benchmarks.layouts --longer 600 --write",
+            "python -m benchmarks.layouts --longer 3600 --write",
             f"{machine(0, os.cpu_count() or 1)}\n\n{table(SEARCH_HEAD, found)}",
         )
     return 0
