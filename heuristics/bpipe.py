@@ -119,7 +119,8 @@ def _end(problem: Problem, p: Pass) -> Task:
 def _closed_form(problem: Problem) -> ClosedForm | None:
     """Return 1F1B's makespan and span for equal stages, if both copies together are no longer than F or B; else None.
 
-    None also where copies share a stream with passes or with other devices, on which they wait for each other.
+    None also if transfers take time, or copies share a stream with passes or with other devices, on which they wait for
+    each other.
     """
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
     copies = [stage.offload for stage in problem.stages if stage.offload is not None]

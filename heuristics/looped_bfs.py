@@ -28,7 +28,7 @@ def looped_bfs(problem: Problem, size: int | None = None) -> Schedule:
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:
-    """Return makespan, span and peaks for equal stages, else None.
+    """Return makespan, span and peaks for equal stages if transfers take no time, else None.
 
     With fewer micro-batches than devices, each chunk waits for the first micro-batch to return. Raises `DoesNotApply`
     unless stage s is on device s mod p.

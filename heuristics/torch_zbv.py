@@ -62,7 +62,7 @@ def _row(p: int, device: int, m: int) -> Iterator[Pass]:
 def _closed_form(problem: Problem) -> ClosedForm | None:
     """Return peaks of equal stages if m >= 2p - 1, and for F = B = W makespan and span, which has no idle time.
 
-    None otherwise, and also where B frees part of an activation.
+    None otherwise, and also where transfers take time, or B frees part of an activation.
     """
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
     if cost is None or m < 2 * p - 1 or any(problem.network.freed_by_backward):

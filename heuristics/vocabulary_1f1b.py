@@ -18,7 +18,7 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 class _Model(NamedTuple):
-    """The stages in pipeline order, the shared output layer (head), and the shared embedding if there is one."""
+    """The stages in pipeline order, the shared output layer (head), and the shared embedding, None without one."""
 
     chain: tuple[StageId, ...]
     head: Module

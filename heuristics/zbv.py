@@ -222,7 +222,7 @@ class _Search:
 def _closed_form(problem: Problem) -> ClosedForm | None:
     """Return makespan, span and peaks for F = B = W and m >= 2p, where the span has no bubble; else None.
 
-    None also where stages differ in memory, or B frees part of an activation.
+    None also where stages differ, transfers take time, or B frees part of an activation.
     """
     cost, p, m, network = equal_costs(problem), problem.devices, problem.microbatches, problem.network
     if cost is None or not cost.F == cost.B == cost.W > 0 or m < 2 * p:

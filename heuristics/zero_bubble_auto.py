@@ -225,8 +225,8 @@ def _closed_form(problem: Problem, per_stage: int | None) -> ClosedForm | None:
     """Return the span for F = B = W, equal stages and m >= 2p.
 
     Each device has up to `per_stage` times as many activations as devices. With 1 that is ZB-H1's, with 2 one without
-    bubbles. None for other costs, fewer micro-batches, activations that B frees in part, or without such a limit
-    (`per_stage` None).
+    bubbles. None for other costs, transfers that take time, fewer micro-batches, activations that B frees in part, or
+    without such a limit (`per_stage` None).
     """
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
     if cost is None or not cost.F == cost.B == cost.W or per_stage is None or m < 2 * p:

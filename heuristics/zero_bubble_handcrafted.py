@@ -26,8 +26,9 @@ def handcrafted(problem: Problem, name: str, depth: int) -> Schedule:
 def _closed_form(problem: Problem, depth: int) -> ClosedForm | None:
     """Return spans and peaks of the paper's tables 1 and 2, for W <= F, B and enough micro-batches; else None.
 
-    Enough are those that fill the warm-up, of `depth` forwards for each later device. The makespan is given for ZB-H1
-    (`depth` 1) alone, peaks only where B takes no memory.
+    None also unless stages are equal and transfers take no time. Enough are those that fill the warm-up, of `depth`
+    forwards for each later device. The makespan is given for ZB-H1 (`depth` 1) alone, peaks only where B takes no
+    memory.
     """
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
     network = problem.network

@@ -47,7 +47,8 @@ _PARAMS = NoWaitParams()
 class _Node(NamedTuple):
     """The micro-batches placed so far, with starts in ticks: `in_flight`, in order, and `all_starts`, as linked pairs.
 
-    `value` is the value in ticks of all their passes, `state` the state of the devices at the last start.
+    `value` is the value in ticks of all their passes, `state` the state of the devices at the last start. The pairs end
+    with None.
     """
 
     all_starts: tuple[int, Any] | None
