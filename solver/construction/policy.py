@@ -11,7 +11,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class ListParams:
-    """Parameters of list scheduling and of the search over its rules; of `in_flight` the entry None is no limit."""
+    """Parameters of list scheduling and of the search over its rules."""
 
     waits: tuple[int, ...] = tuned(
         (0, 25, 50, 100, 200), "percent of a pass, or of what a block saves", 0, 400,
