@@ -46,7 +46,7 @@ def _step(problem: Problem) -> Fraction:
     times = [lag for row in problem.links for lag in row]
     for stage in problem.stages:
         times += [stage.forward, stage.backward, stage.weight or 0, stage.fused, stage.transfer]
-        times += [stage.overlapped or 0, stage.block_saves or 0]
+        times += [ticks or 0 for ticks in stage.blocks]
     return Fraction(gcd(*times) or 1)
 
 

@@ -16,7 +16,7 @@ _PROBLEM = {
     "resources", "walks", "chain_arcs", "notes",
 }  # fmt: skip
 _STAGE = {
-    "forward", "backward", "weight", "fused", "transfer", "overlapped", "block_saves", "activation", "freed", "static",
+    "forward", "backward", "weight", "fused", "transfer", "blocks", "activation", "freed", "static",
     "stream", "forward_only",
 }  # fmt: skip
 _POOL = {"capacity", "static"}

@@ -22,6 +22,7 @@ from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.layers.stage_costs import StageCosts, stage_costs
 from pipesched.layers.training_step import TrainingStep
 from pipesched.layers.with_fixed_modules import with_fixed_modules
+from pipesched.problem.blocks import Blocks
 from pipesched.problem.chains.sequence_chunks import in_sequence_chunks
 from pipesched.problem.features.device_resources import DeviceResources, Pool
 from pipesched.problem.features.gather_each_pass import gathering_each_pass
@@ -303,7 +304,7 @@ class PlanProblem:
             backward=self.ticks(costs.backward),
             weight=None if costs.weight is None else self.ticks(costs.weight),
             fused=self.ticks(costs.fused),
-            block_saves=None if costs.block_saves is None else self.ticks(costs.block_saves),
+            blocks=Blocks(saves=None if costs.block_saves is None else self.ticks(costs.block_saves)),
             transfer=0 if self.cluster.links else self.ticks(self.cluster.transfer),
             activation=self._whole_memory(costs.activation),
             freed=self._whole_memory(costs.freed),

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from pipesched.html_of import html_of
+from pipesched.problem.blocks import NO_BLOCKS
 from pipesched.problem.features.chain_arcs import NO_ARCS, ChainArcs
 from pipesched.problem.features.device_resources import ONE_STREAM, DeviceResources, Pool
 from pipesched.problem.features.parameters import OWN_PARAMETERS, StageParameters
@@ -142,8 +143,7 @@ class Problem:
 
     def without_blocks(self) -> Problem:
         """Return the problem in which no two passes run as one block."""
-        nothing = [None] * len(self.stages)
-        return self.with_stages(overlapped=nothing, block_saves=nothing) if self.overlaps else self
+        return self.with_stages(blocks=[NO_BLOCKS] * len(self.stages)) if self.overlaps else self
 
     def with_stages(self, **columns: Sequence[object]) -> Problem:
         """Return the problem with other values in some fields of its stages.

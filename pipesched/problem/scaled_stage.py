@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
+from pipesched.problem.blocks import Blocks
 from pipesched.problem.kv_cache import KvCache
 from pipesched.problem.quantities import MemorySteps, Ticks
 from pipesched.problem.stage import PassMemory, Stage, TaskSpec
@@ -36,8 +37,7 @@ def mapped_stage(stage: Stage, ticks: Callable[[Ticks], Ticks], amount: Callable
         backward=ticks(stage.backward),
         weight=None if stage.weight is None else ticks(stage.weight),
         fused=ticks(stage.fused),
-        overlapped=None if stage.overlapped is None else ticks(stage.overlapped),
-        block_saves=None if stage.block_saves is None else ticks(stage.block_saves),
+        blocks=Blocks(*(None if number is None else ticks(number) for number in stage.blocks)),
         activation=amount(stage.activation),
         freed=amount(stage.freed),
         kv_cache=KvCache(*map(amount, stage.kv_cache)),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
+from pipesched.problem.blocks import NO_BLOCKS, Blocks
 from pipesched.problem.kv_cache import NO_KV_CACHE, KvCache
 from pipesched.problem.memory_options import Offload, Recomputation
 from pipesched.problem.passes import (
@@ -115,12 +116,9 @@ _NO_MEMORY = PassMemory()
 class Stage:
     """Durations of a stage's passes, and the memory that each of its micro-batches takes.
 
-    If `weight` is None the backward cannot be split: `backward` and `fused` are then the same, full backward.
-    `overlapped` is the duration of one block of this stage's forward and a full backward run together, whichever stage
-    that is of; or `block_saves` are the ticks that a block with one of this stage's passes takes less than the two in
-    turn, unless the stage of the other pass saves less. Where both are None, its forward runs in no block. A tensor
-    from this stage to the next, or its gradient back, takes `transfer` ticks in addition to those of the link, between
-    two devices only.
+    If `weight` is None the backward cannot be split: `backward` and `fused` are then the same, full backward. `blocks`
+    has the durations of its blocks of a forward and a full backward. A tensor from this stage to the next, or its
+    gradient back, takes `transfer` ticks in addition to those of the link, between two devices only.
 
     F takes `activation` when it starts. B frees `freed` when it ends, W the remainder when it ends, BW all of it. A
     negative `freed` is taken when B starts (autograd's split backward keeps more, not less). `static` is in use at all
@@ -147,8 +145,7 @@ class Stage:
     weight: Ticks | None
     fused: Ticks
     transfer: Ticks = 0
-    overlapped: Ticks | None = None
-    block_saves: Ticks | None = None
+    blocks: Blocks = NO_BLOCKS
     activation: MemorySteps = 1
     freed: MemorySteps = 0
     static: MemorySteps = 0
@@ -176,16 +173,17 @@ class Stage:
     @property
     def in_blocks(self) -> bool:
         """True if its forward may run as one block with a full backward."""
-        return self.overlapped is not None or self.block_saves is not None
+        return self.blocks != NO_BLOCKS
 
     def block_with(self, backward: Stage) -> Ticks | None:
         """Return the ticks of one block of this stage's forward and a full backward of the stage `backward`.
 
         None if the two cannot run as one block.
         """
-        if self.overlapped is not None or self.block_saves is None or backward.block_saves is None:
-            return self.overlapped
-        return self.forward + backward.fused - min(self.block_saves, backward.block_saves)
+        (ticks, saves), other = self.blocks, backward.blocks.saves
+        if ticks is not None or saves is None or other is None:
+            return ticks
+        return self.forward + backward.fused - min(saves, other)
 
     @property
     def kinds_of_parameters(self) -> tuple[PassKind, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from pipesched.problem.blocks import Blocks
 from pipesched.problem.formatting import memory_amount
 from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, UNSHARD, B, F, PassKind, W
 from pipesched.problem.problem import Problem
@@ -108,7 +109,7 @@ def _faster_stage(stage: Stage, wanted: _Wanted) -> Stage:
     that are the same as one of B or W. A block saves no more than its shorter pass takes.
     """
     passes = {kind: list(stage.tasks_of(kind)) for kind in (F, B, W, BW) if kind in stage.kinds}
-    before, block = {kind: _ticks(tasks) for kind, tasks in passes.items()}, stage.overlapped
+    before, block = {kind: _ticks(tasks) for kind, tasks in passes.items()}, stage.blocks.ticks
     for kind, tasks in passes.items():
         for n, task in enumerate(() if kind is BW and W in passes else tuple(tasks)):
             saved = task.ticks // 10 if wanted(kind, task) else 0
@@ -124,15 +125,14 @@ def _faster_stage(stage: Stage, wanted: _Wanted) -> Stage:
 
     modes = zip(RECOMPUTATIONS, stage.recompute, strict=False)
     copies, gather = stage.offload, stage.gather
-    saves = stage.block_saves
+    saves = stage.blocks.saves
     return replace(
         stage,
         forward=stage.forward - gain[F],
         backward=stage.backward - gain[B if B in gain else BW],
         weight=None if stage.weight is None else stage.weight - gain[W],
         fused=stage.fused - gain[BW],
-        overlapped=block,
-        block_saves=None if saves is None else min(saves, stage.forward - gain[F], stage.fused - gain[BW]),
+        blocks=Blocks(block, saves and min(saves, stage.forward - gain[F], stage.fused - gain[BW])),
         tasks=tuple((kind, tuple(passes[kind])) for kind, _ in stage.tasks),
         offload=copies and copies._replace(out_ticks=once(OFFLOAD).ticks, in_ticks=once(RELOAD).ticks),
         recompute=tuple(mode._replace(ticks=once(kind).ticks) for kind, mode in modes),

@@ -17,6 +17,7 @@ from formulations.variables.literals import TooLong
 from pipesched.arguments import A_PROBLEM, refuse_other
 from pipesched.errors import BadInput, Disagreement
 from pipesched.problem.attainable_spans import Value
+from pipesched.problem.blocks import NO_BLOCKS
 from pipesched.problem.features.chain_arcs import NO_ARCS
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.features.walks import ALIKE
@@ -164,7 +165,7 @@ def _alone(stage: Stage, device: int) -> Stage:
         return task._replace(also=tuple(Resource(0, stream) for where, stream in task.also if where == device))
 
     tasks = tuple((kind, tuple(map(alone, own))) for kind, own in stage.tasks)
-    return replace(stage, overlapped=None, block_saves=None, tasks=tasks)
+    return replace(stage, blocks=NO_BLOCKS, tasks=tasks)
 
 
 def _backwards(problem: Problem) -> list[Pass]:

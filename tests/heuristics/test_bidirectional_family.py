@@ -10,6 +10,7 @@ import pytest
 
 from heuristics.catalogue import HEURISTICS
 from pipesched.problem import placement
+from pipesched.problem.blocks import Blocks
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
@@ -25,7 +26,7 @@ FAMILY = ("dualpipe", "dualpipe-v", "chimera", "hanayo")
 
 def alike(where: Placement, m: int, f: int, b: int, w: int | None, block: int) -> Problem:
     """Equal stages with overlapped blocks; an activation takes 4 and is held until the backward is done."""
-    return equal(where, m, f, b, w).with_stages(overlapped=(block,) * where.stages)
+    return equal(where, m, f, b, w).with_stages(blocks=(Blocks(block),) * where.stages)
 
 
 def idle(found: Metrics, device: int) -> int:

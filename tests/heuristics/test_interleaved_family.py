@@ -12,6 +12,7 @@ from heuristics.catalogue import HEURISTICS, schedule_named
 from heuristics.generalised_interleaved import default_group, generalised_interleaved
 from pipesched.errors import BadInput, DoesNotApply
 from pipesched.problem import placement
+from pipesched.problem.blocks import Blocks
 from pipesched.problem.passes import BW, F
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import slot_text
@@ -25,12 +26,12 @@ OVERLAPPED = ("1f1b-overlap", "interleaved-1f1b-overlap", "kimi-k2")
 def chunks(p: int, v: int, m: int, f: int = 1, b: int = 1, w: int | None = 1, block: int | None = None) -> Problem:
     """Equal chunks on an interleaved placement, with overlapped blocks if `block` is given."""
     one = alike(placement.interleaved(p, v), m, f, b, w)
-    return one if block is None else one.with_stages(overlapped=(block,) * (p * v))
+    return one if block is None else one.with_stages(blocks=(Blocks(block),) * (p * v))
 
 
 def line(p: int, m: int, f: int, b: int, block: int | None) -> Problem:
     one = alike(placement.linear(p), m, f, b, None)
-    return one if block is None else one.with_stages(overlapped=(block,) * p)
+    return one if block is None else one.with_stages(blocks=(Blocks(block),) * p)
 
 
 def row(name: str, problem: Problem, device: int) -> str:
@@ -67,7 +68,7 @@ def test_paired_slots_hold_two_microbatches_and_blocks_of_any_length_run(name: s
         where = placement.linear(p) if name == "1f1b-overlap" else placement.interleaved(p, v)
         problem = uneven(where, m, random, split=random.random() < 0.5)
         blocks = tuple(random.randint(0, 20) for _ in range(where.stages))
-        problem = problem.with_stages(overlapped=blocks)
+        problem = problem.with_stages(blocks=[*map(Blocks, blocks)])
         schedule = HEURISTICS[name].order(problem)
         measured(problem, schedule)
         pairs = [slot for order in schedule.orders for slot in order if len(slot) == 2]

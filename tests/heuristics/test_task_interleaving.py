@@ -11,6 +11,7 @@ from heuristics.building.task_interleaving import Weights, interleaved
 from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.errors import DoesNotApply
 from pipesched.problem import placement
+from pipesched.problem.blocks import Blocks
 from pipesched.problem.features.device_resources import DeviceResources
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, B, F, Pass, W
@@ -103,7 +104,7 @@ def test_passes_of_one_task_and_blocks_stay_as_they_are() -> None:
     plain = Problem(placement.linear(1), 2, (Stage(1, 1, 1, 2),))
     assert interleaved(plain, schedule) is schedule
     (stage,) = mean_layers(placement.linear(1), 2).stages
-    blocks = Problem(placement.linear(1), 2, (replace(stage, overlapped=stage.ticks(BW)),))
+    blocks = Problem(placement.linear(1), 2, (replace(stage, blocks=Blocks(stage.ticks(BW))),))
     assert interleaved(blocks, schedule) is schedule
 
 

@@ -50,7 +50,7 @@ def costs_of(problem: Problem) -> Costs:
         tuple(s.weight or 0 for s in stages) if problem.splittable else None,
         tuple(s.fused for s in stages),
         tuple(s.transfer for s in stages),
-        tuple(s.overlapped or 0 for s in stages) if problem.overlaps else None,
+        tuple(s.blocks.ticks or 0 for s in stages) if problem.overlaps else None,
     )
 
 

@@ -15,6 +15,7 @@ from random import Random
 
 from benchmarks.proofs.branch import FACTORS, scaled
 from benchmarks.proofs.spans import opposite_directions
+from pipesched.problem.blocks import Blocks
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.passes import B, F, W
 from pipesched.problem.problem import Objective, Problem
@@ -132,7 +133,7 @@ def _that_save(random: Random) -> Problem:
     """Return a problem with overlapped blocks that take less than their two passes, by an amount of each stage."""
     one = tiny_problem(random)
     saves = [random.randint(0, min(stage.forward, stage.fused)) for stage in one.stages]
-    one = one.with_stages(overlapped=[None] * len(saves), block_saves=saves)
+    one = one.with_stages(blocks=[Blocks(saves=one) for one in saves])
     return replace(one, objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))
 
 

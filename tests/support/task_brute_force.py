@@ -583,11 +583,11 @@ class Game:
 
 def block_ticks(forward: Stage, backward: Stage) -> int | None:
     """Return the ticks of a block of passes of these stages; None where there is no such block."""
-    if forward.overlapped is not None:
-        return forward.overlapped
-    if forward.block_saves is None or backward.block_saves is None:
+    if forward.blocks.ticks is not None:
+        return forward.blocks.ticks
+    if forward.blocks.saves is None or backward.blocks.saves is None:
         return None
-    return forward.forward + backward.fused - min(forward.block_saves, backward.block_saves)
+    return forward.forward + backward.fused - min(forward.blocks.saves, backward.blocks.saves)
 
 
 def paths(tasks: Mapping[Task, object], arcs: Arcs) -> frozenset[tuple[Task, Task]]:

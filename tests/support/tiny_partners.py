@@ -8,6 +8,7 @@ from math import ceil
 from random import Random
 
 from pipesched.problem import placement
+from pipesched.problem.blocks import Blocks
 from pipesched.problem.features.device_resources import DeviceResources, Pool, SharedStream
 from pipesched.problem.memory_options import Offload, Recomputation
 from pipesched.problem.passes import BW, F
@@ -98,7 +99,7 @@ def _of_tasks(rng: Random) -> Problem:
 
 def _with_blocks(rng: Random) -> Problem:
     one = tiny_partners(rng, 2)
-    return one.with_stages(overlapped=[rng.randint(1, own.forward + own.fused) for own in one.stages])
+    return one.with_stages(blocks=[Blocks(rng.randint(1, own.forward + own.fused)) for own in one.stages])
 
 
 def _in_pieces(rng: Random) -> Problem:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import groupby
 
+from pipesched.problem.blocks import Blocks
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.features.walks import Walks
 from pipesched.problem.kv_cache import KvCache
@@ -77,8 +78,7 @@ def _times(problem: Problem, number: StageId, factor: Fraction) -> Stage:
         weight=None if own.weight is None else times(own.weight),
         fused=times(own.fused),
         transfer=times(transfer),
-        overlapped=None if own.overlapped is None else times(own.overlapped),
-        block_saves=None if own.block_saves is None else times(own.block_saves),
+        blocks=Blocks(*(None if ticks is None else times(ticks) for ticks in own.blocks)),
         activation=times(own.activation),
         freed=times(own.freed),
         kv_cache=KvCache(*map(times, own.kv_cache)),

@@ -114,14 +114,14 @@ def _times(problem: Problem) -> dict[str, object]:
 
 
 def _pass_times(problem: Problem) -> dict[str, object]:
-    times = _ticks(problem.stages) | {"overlapped": [s.overlapped for s in problem.stages]}
+    times = _ticks(problem.stages) | {"overlapped": [s.blocks.ticks for s in problem.stages]}
     parts = [stage.backward + (stage.weight or 0) for stage in problem.stages]
     if times["fused"] == parts and max(parts) * problem.tick > LARGEST:
         del times["fused"]  # the default, and more than a file may say
     document: dict[str, object] = {
         key: as_numbers(values, problem.tick) for key, values in times.items() if None not in values
     }
-    saves = [s.block_saves for s in problem.stages]
+    saves = [s.blocks.saves for s in problem.stages]
     return document if None in saves else document | {"overlapped": {"saves": as_numbers(saves, problem.tick)}}
 
 

@@ -13,6 +13,7 @@ from pipesched.checking.check import check_bound
 from pipesched.checking.coverage import require_covered, unknown
 from pipesched.checking.finding import NotCoveredError, Verdict
 from pipesched.checking.streams.tasks import stream_tasks
+from pipesched.problem.blocks import Blocks
 from pipesched.problem.features.device_resources import HostPool, SharedStream
 from pipesched.problem.features.walks import Walks
 from pipesched.problem.memory_options import Offload, Recomputation
@@ -68,7 +69,7 @@ def test_quantities_that_no_argument_knows_of_are_not_covered(name: str) -> None
 def test_plain_problems_are_covered_and_mixed_streams_are_not() -> None:
     assert unknown(PLAIN) == []
     require_covered(PLAIN)
-    require_covered(PLAIN.with_stages(stream=("comm", "comm"), static=(1, 2), overlapped=(7, 7)))
+    require_covered(PLAIN.with_stages(stream=("comm", "comm"), static=(1, 2), blocks=(Blocks(7),) * 2))
     require_covered(replace(PLAIN.with_room((3, None)), links=((0, 2), (2, 0)), walks=Walks((2,), (0, 1))))
     with pytest.raises(NotCoveredError, match="different streams"):
         require_covered(PLAIN.with_stages(stream=("compute", "comm")))
@@ -81,7 +82,7 @@ def test_plain_problems_are_covered_and_mixed_streams_are_not() -> None:
         ({"fused": (6, 7)}, True),
         ({"fused": (6, 5)}, True),  # one go is shorter than B and W, which stand for it with less of W
         ({"freed": (-1, 0)}, True),  # what B takes of the memory is left out
-        ({"overlapped": (None, 9)}, False),
+        ({"blocks": (Blocks(), Blocks(9))}, False),
         ({"tasks": (PARTS[0], (*PARTS[1], (BW, (TaskSpec("comm", 6),))))}, False),  # on another stream
         ({"tasks": (PARTS[0], (*PARTS[1], (BW, (TaskSpec("compute", 4), TaskSpec("compute", 2)))))}, True),
         ({"tasks": (PARTS[0], (*PARTS[1], (BW, (TaskSpec("compute", 4), TaskSpec("compute", 1)))))}, False),
@@ -156,7 +157,7 @@ def test_a_bound_is_rounded_up_to_what_a_schedule_can_have() -> None:
         (PLAIN, (9, 10), (10, 12), (10, 8)),
         (PLAIN, (10, 10), (9, 10), (9, 8)),
         (replace(PLAIN, links=((0, 3), (2, 0))), (9, 9), (9, 10), (9, 8)),
-        (PLAIN.with_stages(overlapped=(None, 7)), (9, 9), (9, 10), (9, 8)),
+        (PLAIN.with_stages(blocks=(Blocks(), Blocks(7))), (9, 9), (9, 10), (9, 8)),
         (PLAIN.with_stages(transfer=(0, 5)), (9, 9), (9, 10), (9, 8)),
         (PLAIN.with_stages(weight=(2, 1)), (9, 9), (9, 10), (9, 8)),
         (PLAIN.with_stages(forward=(4, 1)), (9, 9), (9, 10), (9, 8)),

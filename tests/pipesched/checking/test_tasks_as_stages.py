@@ -13,6 +13,7 @@ from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.checking.streams.tasks_as_stages import Row, as_plain
 from pipesched.problem import placement
+from pipesched.problem.blocks import Blocks
 from pipesched.problem.features.device_resources import DeviceResources, Pool
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Objective, Problem
@@ -111,7 +112,7 @@ def test_backwards_that_never_split_have_no_weight_tasks() -> None:
         built({F: (MAIN,), B: (MAIN,), W: (MAIN,), BW: (MAIN,)}),
         built({F: (MAIN,), B: (MAIN, COMM), W: (MAIN,), BW: (MAIN, MAIN, COMM)}),
         built({F: (MAIN._replace(needs_input=False), MAIN), BW: (MAIN,)}),
-        built({F: (MAIN,), BW: (MAIN,)}, overlapped=1),
+        built({F: (MAIN,), BW: (MAIN,)}, blocks=Blocks(1)),
         replace(WHOLE, objective=Objective.PERIOD),
         replace(WHOLE, resources=DeviceResources(transfer_stream="comm")),
     ],

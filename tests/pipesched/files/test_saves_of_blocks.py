@@ -27,9 +27,9 @@ def test_a_block_saves_what_the_stage_that_saves_less_does() -> None:
 
 
 def test_one_number_is_that_of_all_stages_and_half_a_list_of_both_directions() -> None:
-    assert [stage.block_saves for stage in problem(overlapped={"saves": 2}, forward=4).stages] == [2, 2]
+    assert [stage.blocks.saves for stage in problem(overlapped={"saves": 2}, forward=4).stages] == [2, 2]
     both = {"devices": 2, "microbatches": 4, "placement": "bidirectional", "times": TIMES}
-    assert [stage.block_saves for stage in problem_from(both).stages] == [2, 5, 2, 5]
+    assert [stage.blocks.saves for stage in problem_from(both).stages] == [2, 5, 2, 5]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_rounded_times_make_no_block_shorter_than_a_pass() -> None:
     own = problem(forward=third, backward=Decimal("0.6666666666666666668"), weight=third, overlapped={"saves": third})
     assert own.notes
     for stage in own.stages:
-        assert stage.block_saves is not None and stage.block_saves <= min(stage.forward, stage.fused)
+        assert stage.blocks.saves is not None and stage.blocks.saves <= min(stage.forward, stage.fused)
 
 
 def test_the_file_of_a_problem_reads_back_as_it_is() -> None:

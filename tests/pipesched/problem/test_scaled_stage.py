@@ -13,6 +13,7 @@ import pytest
 from pipesched.checking.relaxed.microbatches import with_equal_microbatches
 from pipesched.errors import BadInput
 from pipesched.problem import placement
+from pipesched.problem.blocks import Blocks
 from pipesched.problem.features.walks import Walks
 from pipesched.problem.kv_cache import KvCache
 from pipesched.problem.memory_options import Offload, Recomputation
@@ -29,8 +30,7 @@ STAGE = Stage(
     weight=14,
     fused=16,
     transfer=18,
-    overlapped=20,
-    block_saves=22,
+    blocks=Blocks(20, 22),
     activation=24,
     freed=26,
     static=28,
@@ -80,7 +80,7 @@ def test_times_and_memory_are_scaled_apart() -> None:
 
 def of_one_stage(scale: Fraction) -> Problem:
     """A problem of one micro-batch, whose factor is `scale`; without blocks, which factors exclude."""
-    stage = replace(STAGE, overlapped=None, block_saves=None)
+    stage = replace(STAGE, blocks=Blocks())
     return Problem(placement.linear(1), 1, (stage,), walks=Walks(scale=(scale,)))
 
 
@@ -101,4 +101,4 @@ def test_a_number_that_a_factor_makes_no_whole_one_is_refused(field: str) -> Non
         "gather": replace(STAGE, gather=Gather(TaskSpec("main", 59), 60, 5)),
     }
     with pytest.raises(BadInput, match="no multiples of 2"):
-        replace(one, stages=(replace(odd[field], overlapped=None, block_saves=None),))
+        replace(one, stages=(replace(odd[field], blocks=Blocks()),))

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from pipesched.problem.blocks import Blocks
 from pipesched.problem.passes import F, Slot, Task, parse_pass
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage, TaskSpec
@@ -140,7 +141,7 @@ def without_length(stage: Stage) -> Stage:
         weight=None if stage.weight is None else 0,
         fused=0,
         transfer=0,
-        overlapped=None if stage.overlapped is None else 0,
+        blocks=Blocks(None if stage.blocks.ticks is None else 0),
         tasks=tuple((kind, tuple(task._replace(ticks=0) for task in tasks)) for kind, tasks in stage.tasks),
     )
 

@@ -11,6 +11,7 @@ from random import Random
 import pytest
 
 from pipesched.problem import placement
+from pipesched.problem.blocks import Blocks
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.objective import objectives
 from pipesched.problem.passes import PassKind
@@ -118,7 +119,7 @@ def test_numbers_of_more_than_64_bits_are_run_uncompiled() -> None:
         stages=tuple(
             replace(
                 stage, forward=many * stage.forward, backward=many * stage.backward, weight=many * (stage.weight or 0),
-                fused=many * stage.fused, overlapped=many * (stage.overlapped or 0), activation=many * stage.activation,
+                fused=many * stage.fused, blocks=Blocks(many * (stage.blocks.ticks or 0)), activation=many * stage.activation,
             )
             for stage in one.stages
         ),
@@ -268,7 +269,7 @@ def test_rules_are_searched_with_blocks_too() -> None:
     where = PLACEMENTS["v-shape"](4)
     one = problem_of(4, 8, **where, times=BLOCKS | {"overlapped": 18}, memory={"capacity": 8}, objective="span")
     values = []
-    for problem in (one, one.with_stages(overlapped=[None] * len(one.stages))):
+    for problem in (one, one.without_blocks()):
         tuned = TunedLists(problem, True, 1, 0)
         tuned.descend(lambda: False)
         tuned.vary(lambda: False, 300)

@@ -11,6 +11,7 @@ import pytest
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.partition import Partition
 from pipesched.problem import placement
+from pipesched.problem.blocks import Blocks
 from pipesched.problem.passes import Pass, PassKind
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
@@ -101,7 +102,7 @@ def test_times_within_a_value_are_found_exactly_where_they_exist(seed: int, obje
     problem = replace(tiny_problem(random, LARGER), objective=objective)
     blocks = tuple(random.randint(0, 9) for _ in range(problem.placement.stages))
     problem = problem.with_room((None,) * problem.devices)
-    problem = problem.with_stages(overlapped=blocks if seed % 3 == 0 else [None] * len(blocks))
+    problem = problem.with_stages(blocks=[Blocks(one if seed % 3 == 0 else None) for one in blocks])
     schedule = some_order(problem, random)
     most = measure(simulate(problem, schedule)).value_ticks(objective)
     for value in range(max(0, most - 12), most + 2):

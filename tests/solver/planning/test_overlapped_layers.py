@@ -54,14 +54,14 @@ def test_a_stage_saves_what_its_layers_do_on_its_device() -> None:
     plan = plan_problem_from(document(stage_overhead={"forward": 1, "backward": 1}))
     problem = plan.problem(plan.choices[0], Partition((2, 1, 1, 2)))
     # Of F 4 and BW 5 a block of a layer of experts takes 7: it saves 2, and a stage's saving is that of its layers.
-    assert [stage.block_saves for stage in problem.stages] == [2, 2, 2, 2]
+    assert [stage.blocks.saves for stage in problem.stages] == [2, 2, 2, 2]
     assert problem.network.blocks[0, 3] == (2 + 4 + 1) + (5 + 6 + 1) - 2
     uneven = plan.problem(plan.choices[0], Partition((1, 2, 1, 2)))
-    assert [stage.block_saves for stage in uneven.stages] == [0, 4, 2, 2]
+    assert [stage.blocks.saves for stage in uneven.stages] == [0, 4, 2, 2]
     assert uneven.network.blocks[1, 2] == (8 + 1) + (5 + 1) - 2
     slow = plan_problem_from(document() | {"devices": None, "cluster": [{"devices": 1}, {"devices": 1, "speed": 0.5}]})
     on_slow = slow.problem(slow.choices[0], Partition((1, 2, 1, 2)))
-    assert [stage.block_saves for stage in on_slow.stages] == [0, 8, 4, 2]
+    assert [stage.blocks.saves for stage in on_slow.stages] == [0, 8, 4, 2]
 
 
 def test_layers_without_the_key_have_no_blocks() -> None:

@@ -49,7 +49,7 @@ PLANS = (
     ),
     NamedMutant(
         "blocks: savings of the stage that saves more", "pipesched/problem/stage.py",
-        "min(self.block_saves, backward.block_saves)", "max(self.block_saves, backward.block_saves)",
+        "min(saves, other)", "max(saves, other)",
         "a block is shorter than what one of its stages can hide", ("tests/pipesched/files/test_saves_of_blocks.py",),
     ),
     NamedMutant(
