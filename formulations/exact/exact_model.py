@@ -82,9 +82,9 @@ class ExactModel:
     def bounds_everything(self) -> bool:
         """True if the model's bound is valid for every schedule of the problem.
 
-        False if overlapped blocks or schedules were excluded.
+        False if overlapped blocks were excluded.
         """
-        return self.model.has_all_blocks and not self.jobs.restricted
+        return self.model.has_all_blocks
 
     def _hint(self, starts: Mapping[JobId, TimeSteps]) -> None:
         """Give CP-SAT the schedule with these job starts, in steps, as a hint.

@@ -6,8 +6,8 @@ the jobs of all modes are listed and some of them are chosen.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -98,8 +98,7 @@ class Jobs:
 
     `room` is the capacity of each memory pool (None: unlimited), devices first. At most `most_further_gathers` of the
     choices that gather take place (None: no limit). Where micro-batches are `renumbered`, identical ones may be
-    numbered in the order in which they begin. `restricted`: some schedules are excluded, so bounds are not valid for
-    all.
+    numbered in the order in which they begin.
 
     In an iteration in progress `release` has the earliest step of each job (empty: 0 for all) and, if the objective
     needs it, `opened` the step at which each device began, None for one that has not.
@@ -118,7 +117,6 @@ class Jobs:
     room: tuple[MemorySteps | None, ...]
     parts: int
     zeros: int
-    restricted: bool = False  # True if some schedules are excluded, so that bounds are not valid for all
     gaps: tuple[UngatheredInterval, ...] = ()
     most_further_gathers: int | None = None
     renumbered: bool = True
@@ -238,24 +236,9 @@ class Jobs:
         """
         if not self.renumbered or self.release or not all(choice.gathers for choice in self.choices):
             return ()
-        return tuple(_next_microbatches((n, job) for n, job in enumerate(self.jobs) if job.choice is None))
-
-
-def restricted_to_microbatch_order(jobs: Jobs) -> Jobs:
-    """Restrict jobs to schedules in which jobs of one type run in micro-batch order, if jobs of the type always run.
-
-    Bounds of the result are not valid for all schedules; its field `restricted` says so.
-    """
-    always = ((n, job) for n, job in enumerate(jobs.jobs) if job.choice is None)
-    turns = (Precedence(later, (earlier,), 0) for earlier, later in _next_microbatches(always))
-    return replace(jobs, precedences=(*jobs.precedences, *turns), restricted=True)
-
-
-def _next_microbatches(jobs: Iterable[tuple[JobId, Job]]) -> Iterator[tuple[JobId, JobId]]:
-    """Yield (n, m): a job's number and that of the job of the same kind, stage and part in the next micro-batch."""
-    by_type: dict[TaskType, list[tuple[int, int]]] = {}
-    for n, job in jobs:
-        kind, stage, j = job.task.of
-        by_type.setdefault(TaskType(kind, stage, job.task.part), []).append((j, n))
-    for line in by_type.values():
-        yield from ((a[1], b[1]) for a, b in pairwise(sorted(line)))
+        by_type: dict[TaskType, list[tuple[MicrobatchId, JobId]]] = {}
+        for n, job in enumerate(self.jobs):
+            if job.choice is None:
+                kind, stage, j = job.task.of
+                by_type.setdefault(TaskType(kind, stage, job.task.part), []).append((j, n))
+        return tuple((a[1], b[1]) for line in by_type.values() for a, b in pairwise(sorted(line)))

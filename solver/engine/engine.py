@@ -62,7 +62,6 @@ _OF_PASSES = (
     RoundRobin(
         "CP-SAT",
         (
-            ExactModel(in_order=True, name="CP-SAT, micro-batches in order"),
             DestructiveBounds(),
             ExactModel(),
         ),
