@@ -23,8 +23,3 @@ def line_of(cells: Iterable[Piece]) -> Line:
     """Return pieces as a line, neighbours of one colour joined."""
     joined = groupby(cells, key=lambda cell: cell.fill)
     return tuple(Piece("".join(cell.text for cell in run), fill) for fill, run in joined)
-
-
-def plain(line: Line) -> str:
-    """Return a line as text without colours."""
-    return "".join(piece.text for piece in line)

@@ -11,7 +11,6 @@ from heuristics.catalogue import HEURISTICS
 from pipesched import problem_from, read_problem, simulate
 from pipesched.schedule.timeline import Timeline
 from plots.text.gantt import text_gantt
-from plots.text.line import plain
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -19,7 +18,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 def chart(
     timeline: Timeline, columns: int, coloured: bool = False, window: tuple[float, float] | None = None
 ) -> list[str]:
-    return [plain(line) for line in text_gantt(timeline, columns, coloured, window)]
+    return ["".join(piece.text for piece in line) for line in text_gantt(timeline, columns, coloured, window)]
 
 
 def of(name: str, **keys: object) -> Timeline:
