@@ -213,6 +213,8 @@ def rates_of(row: Row) -> dict[str, object]:
         found["hidden_share"] = _HIDDEN
     if "gradients not hidden" in runtime:
         found["data_hidden_share"] = 0
+    if row.source.startswith("huggingface/nanotron"):
+        found["gather_hidden_share"] = 0  # `ZeroDistributedOptimizer.step` ends with the gathering of weights
     padded = "padded to a capacity" in runtime
     if "plain all-to-all" in runtime:
         found["dispatch"] = "expert"

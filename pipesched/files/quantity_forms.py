@@ -60,6 +60,7 @@ PLAN = Form(
         "layers.recompute.keeps": QuantityKind.SHARE_OF_MEMORY,
         "hardware.hidden_share": QuantityKind.SHARE,
         "hardware.data_hidden_share": QuantityKind.SHARE,
+        "hardware.gather_hidden_share": QuantityKind.SHARE,
         "hardware.dense_launch": QuantityKind.TIME,
         "hardware.moe_launch": QuantityKind.TIME,
         "hardware.moe_wait": QuantityKind.TIME,

@@ -220,6 +220,7 @@ def test_what_notes_say_of_a_runtime_becomes_keys() -> None:
     assert "activation_input_bytes" not in training_of(third["d042"])
     other = {row.id: row for row in read_table(FOURTH_BLIND)}
     assert training_of(other["e000"])["sharding"] == "none" and "sharding" not in training_of(other["e096"])
+    assert rates_of(other["e000"])["gather_hidden_share"] == 0
     assert rates_of(other["e098"]) == {"data_hidden_share": 0} and rates_of(other["e096"]) == {}
     assert wanted_of(other["e096"]).device.between_nodes == 12.5  # half of the table's A100
     measured = wanted_of(other["e000"]).device.data_bandwidth

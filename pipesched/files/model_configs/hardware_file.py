@@ -65,7 +65,7 @@ def device_text(name: str, device: Device, comments: Mapping[str, str]) -> str:
 
 
 # Keys of the section `hardware` of a plan file that no device has by itself.
-_OF_PLANS = ("dispatch", "hidden_share", "data_hidden_share", "reserved")
+_OF_PLANS = ("dispatch", "hidden_share", "data_hidden_share", "gather_hidden_share", "reserved")
 
 
 class Rated(NamedTuple):

@@ -227,6 +227,7 @@ def _hardware(section: HardwareSection, parallel: Parallel, dtype: str) -> Hardw
         expert_in_node=rate(section.expert_node_bandwidth),
         once_a_node=section.dispatch == "node",
         data_hidden=float(section.data_hidden_share),
+        gather_hidden=rate(section.gather_hidden_share, 1),
         scan_flops=rate(section.scan_tflops, 1e12),
     )
 

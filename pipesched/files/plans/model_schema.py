@@ -329,8 +329,12 @@ class HardwareSection(Section):
     )
     data_hidden_share: ShareField = Field(
         Fraction(0),
-        description="part of a backward, and of a forward, behind which gradients are reduced and weights gathered; "
-        "default 0",
+        description="part of a backward behind which gradients are reduced; default 0",
+    )
+    gather_hidden_share: ShareField | None = Field(
+        None,
+        description="part of the next forward behind which weights are gathered (Megatron's --overlap-param-gather); "
+        "default that of data_hidden_share",
     )
     hidden_share: ShareField = Field(
         Fraction(0), description="part of tensor and expert parallel exchange that runs behind computation; default 0"

@@ -142,7 +142,7 @@ def _communication(parallel: Parallel, hardware: Hardware) -> list[str]:
             "data parallel: the exchange of gradients is not counted (hardware.data_bandwidth)"
             if hardware.data is None
             else f"data parallel: gradients are reduced and weights gathered at {_rate(hardware.data)} after a "
-            f"device's last backward, {_hidden(hardware.data_hidden)}"
+            f"device's last backward, {_hidden(hardware.data_hidden, hardware.gather_hidden)}"
             + ("; the optimizer's step is not counted" if hardware.memory_rate is None else "")
         )
     return found
@@ -172,10 +172,16 @@ def _memory(training: Training, parallel: Parallel) -> list[str]:
     ]
 
 
-def _hidden(hidden: float) -> str:
-    return (
-        f"behind {plain(100 * hidden)} % of a backward and of a forward" if hidden else "not hidden behind computation"
-    )
+def _hidden(hidden: float, gathered: float | None) -> str:
+    """Return which parts of a backward and of a forward hide reducing gradients and gathering weights."""
+    of_forward = hidden if gathered is None else gathered
+    if of_forward == hidden:
+        return (
+            f"behind {plain(100 * hidden)} % of a backward and of a forward"
+            if hidden
+            else "not hidden behind computation"
+        )
+    return f"behind {plain(100 * hidden)} % of a backward and {plain(100 * of_forward)} % of a forward"
 
 
 def _tera(rate: float) -> str:

@@ -355,12 +355,12 @@ class _Rates:
         """
         if self.hardware.data is None:
             return Fraction(0)
-        hidden = self.hardware.data_hidden
+        hidden, of_gathered = self.hardware.data_hidden, self.hardware.gather_hidden
         sent = self._sent(layer.name, parameters, adapters)
         reduced, gathered = (amount / Fraction(self.hardware.data) * 1000 for amount in sent[:2])
-        share = _exact(hidden)
+        share, of_forward = _exact(hidden), _exact(hidden if of_gathered is None else of_gathered)
         return max(Fraction(0), reduced - share * layer.full_backward) + max(
-            Fraction(0), gathered - share * layer.forward
+            Fraction(0), gathered - of_forward * layer.forward
         )
 
     def step(self, name: str, parameters: Parameters) -> Fraction:

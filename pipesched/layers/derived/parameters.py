@@ -205,8 +205,8 @@ def gathered_bytes(parameters: Parameters, parallel: Parallel, precision: Precis
 class Exchanged(NamedTuple):
     """Bytes that a device sends for a layer to devices that have the same parameters.
 
-    Once a step, `reduced` are gradients after the last backward, and `gathered` is sent before the next forward:
-    weights, or gradients if the optimizer is not sharded. `forward` and `backward` are bytes of every micro-batch:
+    Once a step, `reduced` are gradients after the last backward, before the optimizer's step, and `gathered` are
+    weights after it, before the next forward. `forward` and `backward` are bytes of every micro-batch:
     weights where parameters are sharded (FSDP), and a backward's gradients where these are sharded (ZeRO-2, FSDP).
     """
 
@@ -222,11 +222,11 @@ def exchanged_bytes(
     """Return the bytes that a device sends for a layer, once a step and for every micro-batch.
 
     `parameters` are those of the whole layer, before tensor and expert parallelism divide them. Each collective sends
-    all but the device's own part (arXiv 1910.02054, section 7). Without sharding, a step has a reduce-scatter and an
-    all-gather of gradients. With a sharded optimizer the all-gather is of weights. With sharded gradients, the
-    reduce-scatter follows every micro-batch's backward instead, and the all-gather of weights is still once a step.
-    With sharded parameters nothing is sent once a step: every micro-batch gathers the weights for its forward, gathers
-    them again for its backward, and then reduces the gradients.
+    all but the device's own part (arXiv 1910.02054, section 7). Without sharding, a step has an all-reduce of
+    gradients, which is a reduce-scatter and an all-gather. With a sharded optimizer the all-gather is of weights. With
+    sharded gradients, the reduce-scatter follows every micro-batch's backward instead, and the all-gather of weights is
+    still once a step. With sharded parameters nothing is sent once a step: every micro-batch gathers the weights for
+    its forward, gathers them again for its backward, and then reduces the gradients.
 
     A `frozen` layer has no gradients. It sends weights if parameters are sharded, for each forward and each backward,
     and else nothing.
@@ -242,7 +242,7 @@ def exchanged_bytes(
     if parallel.sharding is Sharding.GRADIENTS:
         return Exchanged(Fraction(0), weights, backward=reduced)
     gradients = once * precision.gradient
-    return Exchanged(gradients, weights if parallel.sharded_optimizer else gradients)
+    return Exchanged(gradients, weights) if parallel.sharded_optimizer else Exchanged(2 * gradients, Fraction(0))
 
 
 def stepped_bytes(parameters: Parameters, parallel: Parallel, precision: Precision) -> Fraction:

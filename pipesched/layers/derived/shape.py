@@ -365,8 +365,8 @@ class Hardware:
     Bytes a second that a device sends: `pipeline` to the next stage; `tensor`, `data` and `context` in collectives;
     `expert` to experts of other nodes (all other devices if `node`, the devices of a node, is None), and
     `expert_in_node` inside its own. `once_a_node`: a token is sent to a node once for all its experts there. `hidden`
-    is the share of tensor and expert exchanges that computation hides; `data_hidden` the share of a backward, and of
-    the next step's forward, that can hide the exchange of gradients and weights.
+    is the share of tensor and expert exchanges that computation hides; `data_hidden` the share of a backward that can
+    hide the exchange of gradients, `gather_hidden` that of the next step's forward for weights (None: the same).
     """
 
     flops: float
@@ -389,6 +389,7 @@ class Hardware:
     expert_in_node: float | None = None
     once_a_node: bool = False
     data_hidden: float = 0
+    gather_hidden: float | None = None
     scan_flops: float | None = None
 
     def product_rate(self, format: Format) -> float:

@@ -609,6 +609,24 @@ def test_a_normalization_that_is_recomputed_frees_all_that_it_keeps() -> None:
         assert own.modules["layernorm"] == 4096 * 2 * 4096 * (2 if norms else 2 + 4)
 
 
+def test_an_all_reduce_ends_before_the_optimizer_s_step() -> None:
+    """No forward hides a part of it, as it does of weights that are gathered; nor these, where none may."""
+    training, none = Training(4096), Parallel(data=8, sharding=Sharding.NONE)
+    layer = next(one for one in derive(LLAMA_8B, training, none, RATES).layers if one.name == "layer")
+    sent = float(layer_parameters(LLAMA_8B, DENSE).total * Fraction(7, 8)) / 4e10 * 1000
+    back, forward = float(layer.full_backward), float(layer.forward)
+
+    def shown(parallel: Parallel = none, of_forward: float | None = None) -> float:
+        return float(derive(LLAMA_8B, training, parallel, replace(RATES, gather_hidden=of_forward)).reduction["layer"])
+
+    assert shown() == pytest.approx(8 * sent - back, rel=0.01) and 8 * sent > back + forward
+    sharded = replace(none, sharding=Sharding.OPTIMIZER)
+    for of_forward in (0, 0.25):
+        expected = max(0, 4 * sent - back) + max(0, 2 * sent - of_forward * forward)
+        assert shown(sharded, of_forward) == pytest.approx(expected, rel=0.01, abs=0.01)
+        assert shown(of_forward=of_forward) == shown()
+
+
 def test_sharded_gradients_are_reduced_by_every_micro_batch() -> None:
     """On slow links a backward takes as long as the reduction; where all of it is hidden nothing is gained either."""
     training, own = Training(2048, 1), Parallel(data=8)

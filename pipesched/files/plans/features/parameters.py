@@ -117,8 +117,8 @@ def _model_mistakes(form: PlanForm) -> Iterator[str]:
 
 
 def _hardware(form: PlanForm) -> Mapping[str, Any]:
-    """Return the field of `Hardware` that no pass hides reductions, if the plan schedules these itself; else none."""
-    return {"data_hidden": 0.0} if form.parameters and form.parameters.reduce else {}
+    """Return fields of `Hardware` by which no pass hides exchanges, if the plan schedules reductions; else none."""
+    return {"data_hidden": 0.0, "gather_hidden": 0.0} if form.parameters and form.parameters.reduce else {}
 
 
 def _derived(form: PlanForm, layers: Layers, step: TrainingStep) -> tuple[Layers, TrainingStep, list[str]]:
