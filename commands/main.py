@@ -18,6 +18,7 @@ from commands.shared.termination import (
     heed_signals,
     leave,
     outlive_reader,
+    output_errors,
     raise_if_ended,
     terminated,
 )
@@ -58,6 +59,8 @@ def _answered(arguments: Sequence[str] | None, began: float) -> int:
         parsed.words = words  # as a report shows how to reproduce it
         parsed.began = began
         code = watch(parsed, lambda: _answer(parsed)) if getattr(parsed, "watch", False) else _answer(parsed)
+        if output_errors:
+            complain(_not_written(output_errors[0]))
         return exit_code(code)
     except BadInput as error:
         return _refuse(error)
@@ -85,12 +88,16 @@ def _unexpected(error: Exception) -> int:
     """
     if isinstance(error, OSError):
         drop_output()
-        complain(f"cannot write the output: {error.strerror or error}")
+        complain(_not_written(error))
         return Exit.BAD_INPUT
     if sys.flags.dev_mode:
         raise error
     complain(defect_note(f"{raised(error)} (python -X dev -m pipesched shows where it came from)", error))
     return Exit.NO
+
+
+def _not_written(error: OSError) -> str:
+    return f"cannot write the output: {error.strerror or error}"
 
 
 def _interrupted() -> int:

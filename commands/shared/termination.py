@@ -15,13 +15,10 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Event, current_thread, main_thread
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn, TextIO
 
 from commands.shared.catalogue import Exit
 from pipesched.ending_signals import HANG_UP, ending_signals
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
 
 # Set once SIGTERM or SIGHUP has come, to tell them from Ctrl-C, and once SIGHUP has.
 terminated, hung_up = Event(), Event()
@@ -29,34 +26,72 @@ terminated, hung_up = Event(), Event()
 ended = Event()
 # Set once who read standard output has closed it, as `| head` does.
 reader_gone = Event()
+# The error with which standard output could not be written, as on a full disk; empty if it could.
+output_errors: list[OSError] = []
 
 
 # Descriptors of standard output and standard error.
 _PRINTED = 1, 2
 
 
-class _Pipe(io.FileIO):
-    """Standard output that discards text once its reader is gone, so that the command goes on and writes its files."""
+class _Lasting(io.TextIOWrapper):
+    """Standard stream that discards text once it cannot be written, so that the command goes on and writes its files.
 
-    def write(self, data: ReadableBuffer, /) -> int:
+    `replaced` is the stream whose file this one has, and which would close it if it were dropped. A signal within these
+    functions writes nothing twice, as it would in a file below the buffer.
+    """
+
+    replaced: TextIO
+    failed: Callable[[OSError], object]
+
+    def write(self, text: str, /) -> int:
         try:
-            return super().write(data)
-        except BrokenPipeError:
-            reader_gone.set()
-            drop_output()
-            return memoryview(data).nbytes
+            return super().write(text)
+        except OSError as error:
+            self.failed(error)
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError as error:
+            self.failed(error)
 
 
 def outlive_reader() -> None:
-    """Make a closed standard output no longer end the command; its exit code reports it."""
+    """Make standard output and error that are closed, or cannot be written, no longer end the command.
+
+    The exit code reports it of standard output.
+    """
     reader_gone.clear()
-    out = sys.stdout
+    output_errors.clear()
+    sys.stdout, sys.stderr = _lasting(sys.stdout, _output_failed), _lasting(sys.stderr, _discard_errors)
+
+
+def _lasting(out: TextIO, failed: Callable[[OSError], object]) -> TextIO:
+    """Return a lasting stream in place of a stream of Python's; of a terminal or another stream, itself."""
     # As Python opens it, with a buffer or, by -u, without one.
-    if type(out) is io.TextIOWrapper and type(getattr(out.buffer, "raw", out.buffer)) is io.FileIO and not out.isatty():
-        pipe = io.BufferedWriter(_Pipe(out.fileno(), "w", closefd=False))
-        sys.stdout = io.TextIOWrapper(
-            pipe, out.encoding, out.errors, line_buffering=out.line_buffering, write_through=out.write_through
-        )
+    if (
+        type(out) is not io.TextIOWrapper
+        or type(getattr(out.buffer, "raw", out.buffer)) is not io.FileIO
+        or out.isatty()
+    ):
+        return out
+    buffer = io.BufferedWriter(io.FileIO(out.fileno(), "w", closefd=False))
+    found = _Lasting(
+        buffer, out.encoding, out.errors, line_buffering=out.line_buffering, write_through=out.write_through
+    )
+    found.replaced, found.failed = out, failed
+    return found
+
+
+def _output_failed(error: OSError) -> None:
+    reader_gone.set() if isinstance(error, BrokenPipeError) else output_errors.append(error)
+    drop_output()
+
+
+def _discard_errors(_: OSError) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 @contextmanager
@@ -137,6 +172,8 @@ def exit_code(code: int) -> int:
     """
     if code == Exit.DONE and reader_gone.is_set():
         return Exit.READER_GONE
+    if code == Exit.DONE and output_errors:
+        return Exit.BAD_INPUT
     if code == Exit.INTERRUPTED and terminated.is_set():
         return Exit.HUNG_UP if hung_up.is_set() else Exit.TERMINATED
     return code

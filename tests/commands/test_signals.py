@@ -276,6 +276,24 @@ def test_a_reader_that_went_away_is_no_error_and_costs_no_file(tmp_path: Path) -
     assert {"schedule.json", "gantt.png", "report.html"} <= {path.name for path in (tmp_path / "out").iterdir()}
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize(("stream", "code"), [(">", 2), ("2>", 0)])
+def test_a_full_disk_under_standard_output_or_error_costs_no_file(stream: str, code: int, tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text("devices: 2\nmicrobatches: 3\ntimes: {forward: 1, backward: 1}\n")
+    body = (
+        "import os\n"
+        f"os.dup2(os.open('/dev/full', os.O_WRONLY), {1 if stream == '>' else 2})\n"
+        f"{COMMAND}"
+    )  # fmt: skip
+    process = forked(body, tmp_path, "solve", "p.yaml", "-o", "out", "--workers", "1", "--time-limit", "5")
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == code
+    assert not validate(read_schedule(tmp_path / "out" / "schedule.json").timeline)
+    assert (tmp_path / "out" / "pipesched-manifest.json").exists()
+    if code:
+        assert err.splitlines()[-1] == "pipesched: cannot write the output: No space left on device"
+
+
 def test_sigterm_of_run_leaves_no_folder_and_no_process(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     one = problem(2, 4)
