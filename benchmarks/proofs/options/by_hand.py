@@ -138,8 +138,11 @@ def value_of_schedule(path: Path) -> Fraction | None:
     if not known or problem.get("objective", "makespan") not in ("makespan", "span"):
         return None
     devices = _devices(problem)
-    numbers = [*times.values(), *(value for key, value in memory.items() if key != "unit")]
-    if devices is None or any(isinstance(one, str | dict) for one in numbers):
+    try:
+        times, memory = _in_numbers(times), _in_numbers({key: memory[key] for key in memory if key != "unit"})
+    except (TypeError, ValueError):
+        return None
+    if devices is None:
         return None
     stages = len(devices)
 
@@ -159,11 +162,25 @@ def value_of_schedule(path: Path) -> Fraction | None:
         ran[kind, stage, microbatch] = begin, begin + lengths[kind][stage]
     _refuse_overlaps(ran, devices)
     _refuse_early(ran, devices, Fraction(times.get("transfer", 0)), problem["microbatches"])
-    _refuse_excess(ran, devices, problem, [row(memory, key) for key in ("activation", "freed_by_backward", "static")])
+    _refuse_excess(
+        ran,
+        devices,
+        memory.get("capacity"),
+        [row(memory, key) for key in ("activation", "freed_by_backward", "static")],
+    )
     ends = [[(begin, end) for (_, stage, _), (begin, end) in ran.items() if devices[stage] == d] for d in set(devices)]
     if problem.get("objective") == "span":
         return max(max(end for _, end in own) - min(begin for begin, _ in own) for own in ends)
     return max(end for own in ends for _, end in own)
+
+
+def _in_numbers(section: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a section's numbers, some of which are texts such as 4/3; ValueError or TypeError for anything else."""
+
+    def own(value: Any) -> Any:
+        return [own(one) for one in value] if isinstance(value, list) else None if value is None else Fraction(value)
+
+    return {key: own(value) for key, value in section.items()}
 
 
 def _devices(problem: Mapping[str, Any]) -> list[int] | None:
@@ -212,10 +229,9 @@ def _refuse_early(
 def _refuse_excess(
     ran: Mapping[tuple[str, int, int], tuple[Fraction, Fraction]],
     devices: Sequence[int],
-    problem: Mapping[str, Any],
+    capacity: Fraction | Sequence[Fraction | None] | None,
     rows: Sequence[Row | None],
 ) -> None:
-    capacity = problem.get("memory", {}).get("capacity")
     if capacity is None:
         return
     one, none = [Fraction(1)] * len(devices), [Fraction(0)] * len(devices)
@@ -234,7 +250,7 @@ def _refuse_excess(
             own.append((end, False, activation[stage] - (freed[stage] if kind == "W" else 0)))
     for device, own in changes.items():
         level = sum((static[s] for s, where in enumerate(devices) if where == device), Fraction(0))
-        room = capacity[device] if isinstance(capacity, list) else capacity
+        room = capacity if isinstance(capacity, Fraction) else capacity[device]
         for _, takes, amount in sorted(own):  # at one instant what is released is there for what is taken
             level += amount if takes else -amount
             assert room is None or level <= room, f"device {device} holds {float(level)} of {float(room)}"

@@ -79,6 +79,9 @@ REFUSALS: Mapping[str, tuple[Refusal, ...]] = {
         ),
     ),
     "plan --for": (
+        Refusal(
+            r"^pipesched: --for \S+: found placement .+, \d+ pieces of equal .+; allowed: ", frozenset(("pieces",))
+        ),
         Refusal(_LEFT_OUT + "makespan or span, since it runs its own orders$", frozenset(("period", "free memory"))),
         Refusal(_LEFT_OUT + "passes that are single tasks$", _SEVERAL),
         Refusal(
