@@ -29,6 +29,11 @@ PLANS = (
         "a plan of a narrower restriction may be better", _FREE,
     ),
     NamedMutant(
+        "stage costs: known without their recomputation", "pipesched/layers/stage_costs.py",
+        "key = layers.start, layers.stop, recomputed", "key = layers.start, layers.stop, None",
+        "a stage that recomputes its layers costs what it does without", _FREE,
+    ),
+    NamedMutant(
         "first plans: no room is reserved", _FIRST, "fit.reserve(excess)", "fit.reserve([0 for _ in excess])",
         "the same partition is tried again where a device lacks memory", _ROOM,
     ),
