@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
@@ -24,7 +25,7 @@ from pipesched.validation.validator import validate
 from solver.bounds.analytic.integral_warmup import warm_up_forwards
 from solver.construction.list_scheduling import list_schedule, list_schedules, policies, sequential
 from solver.construction.lists.tables import list_run, rules_of, schedule_of_run, shop_of
-from solver.construction.policy import Policy
+from solver.construction.policy import LISTS, Policy
 from solver.construction.timing import best_times
 from solver.construction.tuned_lists import TunedLists
 from tests.support.columns import Costs, Memory, build
@@ -34,7 +35,8 @@ from tests.support.makers import PLACEMENTS
 from tests.support.makers import problem as problem_of
 from tests.support.tiny_problem import tiny_problem
 
-several = in_turn("seed", range(25))
+SEEDS = range(25)
+several = in_turn("seed", SEEDS)
 
 
 def drawn_placement(rng: Random) -> Placement:
@@ -61,7 +63,8 @@ def feasible_problem(seed: int) -> Problem:
     split, overlapped = rng.random() < 0.5, each(0, 20) if rng.random() < 0.5 else None
     costs = Costs(forward, backward if split else fused, weight if split else None, fused, transfer, overlapped)
     activation = each(0, 3)
-    freed = tuple(rng.randint(-2, a) for a in activation)
+    least_freed = rng.choice((-2, 0))  # 0: no B takes memory
+    freed = tuple(rng.randint(least_freed, a) for a in activation)
     capacity: list[int | None] = []
     for device in range(where.devices):
         needed = max(sum(activation[s] for s in c if where.stage_device[s] == device) for c in where.chains)
@@ -81,15 +84,24 @@ def test_every_schedule_is_valid_and_within_memory(seed: int) -> None:
         assert validate(best_times(problem, schedule)) == []
 
 
+def never_locks(problem: Problem) -> bool:
+    return len(problem.placement.chains) == 1 and not problem.network.backward_takes_memory
+
+
+def test_memory_never_locks_in_problems_with_and_without_w() -> None:
+    drawn = [one for one in map(feasible_problem, SEEDS) if never_locks(one)]
+    assert min(Counter(one.splittable for one in drawn)[splits] for splits in (False, True)) >= 3
+
+
 @several
 def test_memory_never_locks_on_one_chain_where_b_takes_none(seed: int) -> None:
     """Then every policy gives a schedule, split and fused."""
     problem = feasible_problem(seed)
-    if len(problem.placement.chains) == 1 and not problem.network.backward_takes_memory:
+    if never_locks(problem):
         found = list(policies(problem))
         assert len(list(list_schedules(problem))) == len(found)
         plain = [one for one in found if one.blocks is None and not (one.shares or one.warm_up)]
-        assert len(plain) == (4 * 4 + 4 if problem.splittable else 4)
+        assert len(plain) == (4 * len(LISTS.waits) + 4 if problem.splittable else 4)
 
 
 @several
