@@ -141,8 +141,7 @@ def _communication(parallel: Parallel, hardware: Hardware) -> list[str]:
         found.append(
             "data parallel: the exchange of gradients is not counted (hardware.data_bandwidth)"
             if hardware.data is None
-            else f"data parallel: gradients are reduced and weights gathered at {_rate(hardware.data)} after a "
-            f"device's last backward, {_hidden(hardware.data_hidden, hardware.gather_hidden)}"
+            else f"data parallel: {_of_replicas(parallel.sharding, hardware, _rate(hardware.data))}"
             + ("; the optimizer's step is not counted" if hardware.memory_rate is None else "")
         )
     return found
@@ -172,16 +171,33 @@ def _memory(training: Training, parallel: Parallel) -> list[str]:
     ]
 
 
-def _hidden(hidden: float, gathered: float | None) -> str:
-    """Return which parts of a backward and of a forward hide reducing gradients and gathering weights."""
-    of_forward = hidden if gathered is None else gathered
-    if of_forward == hidden:
-        return (
-            f"behind {plain(100 * hidden)} % of a backward and of a forward"
-            if hidden
-            else "not hidden behind computation"
-        )
-    return f"behind {plain(100 * hidden)} % of a backward and {plain(100 * of_forward)} % of a forward"
+def _of_replicas(sharding: Sharding, hardware: Hardware, rate: str) -> str:
+    """Return when devices with the same parameters reduce gradients and gather weights, and what hides a part of it.
+
+    They do so at `rate`.
+    """
+    hidden, gathered = hardware.data_hidden, hardware.gather_hidden
+    backward, forward = _part(hidden, "a backward"), _part(hidden if gathered is None else gathered, "a forward")
+    last = "after a device's last backward"
+    match sharding:
+        case Sharding.NONE:
+            return f"gradients are reduced at {rate} {last}, {_hidden(backward)}"
+        case Sharding.OPTIMIZER:
+            return f"gradients are reduced and weights gathered at {rate} {last}, {_hidden(backward, forward)}"
+        case Sharding.GRADIENTS:
+            each = "behind each backward, which that slows"
+            return f"gradients are reduced at {rate} {each}, and weights gathered {last}, {_hidden(forward)}"
+        case Sharding.PARAMETERS:
+            each = "behind each pass, and gradients reduced behind each backward, which that slows"
+            return f"weights are gathered at {rate} {each}"
+
+
+def _part(share: float, of: str) -> str:
+    return f"{plain(100 * share)} % of {of}" if share else ""
+
+
+def _hidden(*parts: str) -> str:
+    return f"behind {' and '.join(filter(None, parts))}" if any(parts) else "not hidden behind computation"
 
 
 def _tera(rate: float) -> str:

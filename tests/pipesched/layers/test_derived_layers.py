@@ -627,6 +627,25 @@ def test_an_all_reduce_ends_before_the_optimizer_s_step() -> None:
         assert shown(of_forward=of_forward) == shown()
 
 
+def test_an_assumption_says_what_replicas_exchange_and_when() -> None:
+    def said(sharding: Sharding, of_backward: float, of_forward: float | None = None) -> str:
+        hardware = replace(RATES, data_hidden=of_backward, gather_hidden=of_forward)
+        lines = derive(LLAMA_8B, Training(4096), Parallel(data=8, sharding=sharding), hardware).assumptions
+        return next(line for line in lines if line.startswith("data parallel: "))
+
+    assert said(Sharding.NONE, 0.5, 1).endswith("last backward, behind 50 % of a backward")
+    assert said(Sharding.NONE, 0, 1).endswith("last backward, not hidden behind computation")
+    assert said(Sharding.OPTIMIZER, 0).endswith("last backward, not hidden behind computation")
+    assert said(Sharding.OPTIMIZER, 1).endswith("behind 100 % of a backward and 100 % of a forward")
+    assert said(Sharding.OPTIMIZER, 1, 0).endswith("behind 100 % of a backward")
+    assert said(Sharding.OPTIMIZER, 0, 0.25).endswith("behind 25 % of a forward")
+    assert said(Sharding.GRADIENTS, 1, 0).endswith(
+        "and weights gathered after a device's last backward, not hidden behind computation"
+    )
+    assert "last" not in said(Sharding.PARAMETERS, 1) and "weights are gathered" in said(Sharding.PARAMETERS, 1)
+    assert "weights" not in said(Sharding.NONE, 1)
+
+
 def test_sharded_gradients_are_reduced_by_every_micro_batch() -> None:
     """On slow links a backward takes as long as the reduction; where all of it is hidden nothing is gained either."""
     training, own = Training(2048, 1), Parallel(data=8)
