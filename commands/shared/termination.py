@@ -46,10 +46,12 @@ class _Lasting(io.TextIOWrapper):
 
     def write(self, text: str, /) -> int:
         try:
-            return super().write(text)
+            super().write(text)
+            if self.write_through:  # as by -u; the buffer below keeps what it gets
+                super().flush()
         except OSError as error:
             self.failed(error)
-            return len(text)
+        return len(text)
 
     def flush(self) -> None:
         try:
