@@ -82,6 +82,11 @@ REFUSALS: Mapping[str, tuple[Refusal, ...]] = {
         Refusal(
             r"^pipesched: --for \S+: found placement .+, \d+ pieces of equal .+; allowed: ", frozenset(("pieces",))
         ),
+        Refusal(r"^pipesched: --for \S+: found an encoder; allowed: a model without", frozenset(("encoder",))),
+        Refusal(
+            r"^pipesched: --for \S+: found placement .+, \d+ chunks; allowed: ",
+            frozenset(("interleaved", "wave", "bidirectional", "several placements")),
+        ),
         Refusal(_LEFT_OUT + "makespan or span, since it runs its own orders$", frozenset(("period", "free memory"))),
         Refusal(_LEFT_OUT + "passes that are single tasks$", _SEVERAL),
         Refusal(
