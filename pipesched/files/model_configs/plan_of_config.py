@@ -285,7 +285,8 @@ def _links(wanted: Wanted, sizes: Mapping[str, int]) -> dict[str, tuple[object, 
         found["context_bandwidth"] = _link(device, tensor * context, 1, device.data_share, "keys and values")
     if context * data > 1:
         found |= _data_link(device, Parallel(tensor, context, sizes["expert"], data))
-        found["data_hidden_share"] = "100%", "assumed: gradients are reduced behind the last backward"
+        what = "assumed: the last backward hides gradients, the next forward weights (gather_hidden_share)"
+        found["data_hidden_share"] = "100%", what
     if tensor > 1 or sizes["expert"] > 1:
         found["hidden_share"] = "0%", "assumed: no exchange of tensors or experts runs behind computation"
     return found
