@@ -13,9 +13,9 @@ from pipesched.registry import Registry
 class Exit(IntEnum):
     """Exit codes of commands, which scripts may rely on.
 
-    `DONE` (0); `NO` (1): infeasible or invalid; `BAD_INPUT` (2); `NOT_FOUND` (3): nothing found within a limit. Above
-    128 a signal ended the command: `HUNG_UP` as its terminal closed, `INTERRUPTED` by Ctrl-C, `READER_GONE` as nobody
-    reads standard output any more, `TERMINATED`.
+    `DONE` (0); `NO` (1): infeasible or invalid; `BAD_INPUT` (2), or output that cannot be written; `NOT_FOUND` (3):
+    nothing found within a limit. Above 128 a signal ended the command: `HUNG_UP` as its terminal closed, `INTERRUPTED`
+    by Ctrl-C, `READER_GONE` as nobody reads standard output any more, `TERMINATED`.
     """
 
     DONE = 0
