@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import queue
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -127,7 +128,8 @@ class _Asked:
         now = time.monotonic()
         if not self._set and now >= self._next:
             self._next = now + _ASK_SECONDS
-            self._set = self._event.is_set()
+            with suppress(OSError, RuntimeError):  # a scheduler that does not answer has asked for nothing
+                self._set = self._event.is_set()
         return self._set
 
 

@@ -51,9 +51,9 @@ class Cell:
     overlapped: Fraction | None  # a block with its forward
     activation: Fraction
     freed: Fraction
-    lent: Fraction = Fraction(0)
+    kept_for_later: Fraction = Fraction(0)
     saves: Fraction | None = None  # what a block with one of its passes takes less than the two in turn, at most
-    collected: Fraction = Fraction(0)  # what its backward gives back of what pieces lent
+    freed_of_pieces: Fraction = Fraction(0)  # what its backward frees of what other pieces kept for later
     copies: Copies | None = None
     recomputations: list[Recomputation] = field(default_factory=list)
     may_keep: bool = True

@@ -161,12 +161,14 @@ def _cell(tasks: Tasks, cell: Cell, alone: dict[tuple[Cell, str], Literal]) -> d
     cp.add(needs == whole.needs).only_enforce_if(~split)
     cp.add(end == whole.end).only_enforce_if(~split)
     space, kept = cell.workspace, cell.until_end
-    tasks.take(memory, Change(forward.begin, cell.activation + cell.lent + space[0] + kept[0], tasks.true, cell, 0))
+    tasks.take(
+        memory, Change(forward.begin, cell.activation + cell.kept_for_later + space[0] + kept[0], tasks.true, cell, 0)
+    )
     tasks.give(memory, Change(forward.end, space[0], tasks.true, cell, 1))
     # A full backward is B and then W: it never holds the workspace of both.
     both = max(space[1:])
     tasks.take(memory, Change(whole.begin, both + kept[1] + kept[2], ~split, cell, 4))
-    tasks.give(memory, Change(whole.end, cell.activation + cell.collected + both, ~split, cell, 5))
+    tasks.give(memory, Change(whole.end, cell.activation + cell.freed_of_pieces + both, ~split, cell, 5))
     if cell.weight is not None:
         back = found["B"] = tasks.in_a_row(cell.device, cell.backward, split)
         if back.received is not None:
@@ -183,7 +185,7 @@ def _cell(tasks: Tasks, cell: Cell, alone: dict[tuple[Cell, str], Literal]) -> d
         found["W"] = Pass([t.start for t in parts], parts[0].start, [t.end for t in parts], split)
         more = max(Fraction(0), -cell.freed) + space[1] + kept[1]
         tasks.take(memory, Change(back.begin, more, split, cell, 4))
-        given = max(Fraction(0), cell.freed) + cell.collected + space[1]
+        given = max(Fraction(0), cell.freed) + cell.freed_of_pieces + space[1]
         tasks.give(memory, Change(back.end, given, split, cell, 5))
         tasks.take(memory, Change(first, space[2] + kept[2], split, cell, 6))
         tasks.give(memory, Change(last, cell.activation - cell.freed + space[2], split, cell, 7))

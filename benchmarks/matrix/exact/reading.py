@@ -131,10 +131,10 @@ def _cell(document: Document, step: Step, j: int, piece: int, pieces: int, scale
         saves=None if saves is None else saves * longer,
         activation=activation,
         freed=amount("freed_by_backward"),
-        lent=amount("kept_for_later"),
+        kept_for_later=amount("kept_for_later"),
     )
     if piece == 0 and pieces > 1 and memory.get("kept_for_later") is not None:
-        found.collected = sum(
+        found.freed_of_pieces = sum(
             (of_stage(memory["kept_for_later"], s, k, pieces) for k in range(pieces)), _ZERO
         ) * scale  # fmt: skip
     found.workspace, found.until_end = (

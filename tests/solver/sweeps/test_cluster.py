@@ -17,6 +17,7 @@ from pipesched.errors import BadInput
 from pipesched.sweeps.store import Store
 from pipesched.sweeps.table import State
 from solver.limits import Limits
+from solver.sweeps.cluster import _Asked
 from solver.sweeps.run_sweep import Moment, Options, run_sweep
 from tests.support.command_forks import forked
 from tests.support.forks import Fork
@@ -107,6 +108,17 @@ def test_a_sweep_that_is_stopped_keeps_what_its_cells_have_found(
     assert not [row.reason for row in found.rows if row.state is State.FAILED]
     assert found.interrupted and len(kept) == 2 and not any(one.finished for one in kept)
     assert all(one.schedule for one in kept)
+
+
+def test_a_scheduler_that_does_not_answer_asks_no_cell_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Silent:
+        def __init__(self, name: str) -> None: ...
+
+        def is_set(self) -> bool:
+            raise OSError("no answer")
+
+    monkeypatch.setattr("distributed.Event", Silent)
+    assert not _Asked("an event").is_set()
 
 
 def test_no_scheduler_is_one_line() -> None:
