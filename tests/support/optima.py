@@ -27,6 +27,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from pipesched.files.atomic_write import write_whole
 from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.problem.blocks import Blocks
+from pipesched.problem.kv_cache import KvCache
 from pipesched.problem.objective import Objective
 from pipesched.problem.problem import Problem
 
@@ -55,6 +57,8 @@ _NAMES = (
     "links", "transfer_stream", "stream_names", "microbatch_scale", "host_pools", "shared_streams", "queues",
     "chain_shares", "stage_arcs", "sequence_chunks", "modules", "holders", "most_gathers", "gather_window",
 )  # fmt: skip
+# Values of a stage that stored keys have as fields of the stage, by these names.
+_STORED_PARTS: dict[type, tuple[str, ...]] = {Blocks: ("overlapped", "block_saves"), KvCache: ("lent", "collected")}
 # Fields of tuples that are newer than the stored keys: they count where they are not left at their default.
 _LATER_FIELDS = ("gathers", "each_microbatch", "each_pass", "receives", "also", "of_all", "to")
 
@@ -192,7 +196,17 @@ def without_later_fields(value: Sequence[Any]) -> Sequence[Any]:
 
 def _rows(value: Any) -> list[tuple[str, object, object]]:
     """Return (name, value, default) of each field of a dataclass that counts in comparisons."""
-    return [(one.name, getattr(value, one.name), one.default) for one in fields(value) if one.compare]
+    found = [(one.name, getattr(value, one.name), one.default) for one in fields(value) if one.compare]
+    return [row for one in found for row in _parts(*one)]
+
+
+def _parts(name: str, value: object, default: object) -> list[tuple[str, object, object]]:
+    """Return the rows of a field: one, or of a value whose parts were fields of their own one for each part."""
+    names = _STORED_PARTS.get(type(value), ())
+    if not names:
+        return [(name, value, default)]
+    assert isinstance(value, tuple) and isinstance(default, tuple)
+    return [*zip(names, value, default, strict=True)]
 
 
 def _drawn(key: str) -> bool:
