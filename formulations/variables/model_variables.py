@@ -185,7 +185,8 @@ class Model:
     def duration(self, x: Operation) -> Linear:
         """Return the duration of an operation in steps: a number, or an expression of its fused and block literals.
 
-        Both operations of a block last as long as the block, in which the backward is fused.
+        That of a W is 0 where its backward is fused. Both operations of a block last as long as the block, in which the
+        backward is fused. On devices relaxed to delays it is at most the shortest block that can contain the operation.
         """
         alone, partners = self.alone(x), self._partners.get(x)
         if not partners:

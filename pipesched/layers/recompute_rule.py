@@ -16,6 +16,8 @@ from pipesched.layers.roles import Role, role_of
 FULL = ("full",)
 # Parts of a layer that Megatron recomputes by --recompute-modules: a way has their names, joined by +.
 MODULES = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts")
+# Of these, the one that another is part of: where both are recomputed, it saves no more.
+PART_OF = {"moe_act": "moe", "shared_experts": "moe"}
 # Other names of the way core_attn.
 _ATTENTION = ("selective", "attention")
 # What every transformer layer has, whether the file says so or not.

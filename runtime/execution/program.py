@@ -77,9 +77,10 @@ class Program(NamedTuple):
 
 
 def program_of(document: Mapping[str, Any]) -> Program:
-    """Return the program in the document of an exported module, whose `rows` are texts.
+    """Return the program in the document of an exported module: `rows` are texts, one a rank, of steps between blanks.
 
-    ValueError for an unknown step.
+    Its other keys are `schedule` (the name), `microbatches`, `rank_of_stage` and `offloaded` (lists by stage).
+    ValueError for an unknown step, KeyError without one of the keys.
     """
     rows = tuple(tuple(map(_step, row.split())) for row in document["rows"])
     where, offloaded = tuple(document["rank_of_stage"]), tuple(document["offloaded"])

@@ -17,8 +17,8 @@ from solver.diagram.steps import StepId
 def schedule_of_moves(problem: Problem, tables: StepTables, moves: Sequence[tuple[StepId, StepId, int]]) -> Schedule:
     """Return the schedule in which all devices run the given moves: (step, gradient in a block with it or -1, delay).
 
-    Weight passes are added where the moves run them; those still pending after all moves end the orders of their
-    devices.
+    `delay` is 1 if the move waits for one more pending weight pass of its device, else 0. Weight passes are added where
+    the moves run them; those pending after all moves end the orders of their devices, those of longest duration first.
     """
     steps = steps_of_chains(problem)
     _, _, waiting, _, _ = offsets(tables)

@@ -67,8 +67,8 @@ class FixedModes(Movable, Protocol):
 class EqualValueSearch:
     """Annealing of the orders of one timeline towards a second goal, with a limit on the value.
 
-    `for_memory` seeks less memory, `for_mean` a smaller mean under random durations. Full backwards, blocks and the
-    first starts of devices are kept.
+    `for_memory` seeks less memory, `for_mean` a smaller mean under random durations. Full backwards and blocks stay.
+    For the span no device starts before its first start in the timeline; for the makespan first starts are free.
     """
 
     def __init__(self, timeline: Timeline, units: FixedModes) -> None:

@@ -106,7 +106,10 @@ class ModelComparison(tuple[ComparedSchedule, ...], Tabular):
     __repr__, _repr_html_ = Tabular.__repr__, Tabular._repr_html_
 
     def records(self) -> list[dict[str, Any]]:
-        """Return one row (a dictionary) for each schedule, in the order of the table."""
+        """Return a dictionary for each schedule, in the order of the table, with the keys of `compare --json`.
+
+        Numbers are in the file's units; what belongs to a plan is None where the schedule has none.
+        """
         return [row.record() for row in self]
 
     def summary(self) -> str:

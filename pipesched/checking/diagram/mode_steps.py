@@ -113,8 +113,10 @@ class Move(NamedTuple):
 class Orders:
     """All orders of the modelled stages' steps: the layout of states and labels, and the moves possible in each state.
 
-    `moves` yields the moves of a state, `begin` returns the first label, and `cuts` where the groups of a label's times
-    begin.
+    A state is a tuple of numbers: by device the stage (from 1) whose gradient it runs, 0 where that does not matter;
+    then by stage how many micro-batches have begun and how many are at each step of each mode. `moves(state)` yields
+    its moves, `begin()` is the first label, `cuts(state)` are the indices where the groups of a label's times begin in
+    that state, and the label's length. `owner` is the device whose span counts, None for the makespan.
     """
 
     def __init__(self, problem: Problem, stages: tuple[StageId, ...], owner: DeviceId | None) -> None:

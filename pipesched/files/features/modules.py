@@ -90,9 +90,10 @@ class ModuleMemory(Section):
 
 
 class ModuleSection(Section):
-    """Stages outside the model's main ones (the trunk) that feed stages of it.
+    """Stages outside the model's main ones (the trunk): a module that feeds stages of it, or a shared head.
 
-    Their backward follows that of these stages.
+    The backward of a module follows that of the stages that it `feeds`; that of a head is before that of the stage that
+    it `follows`, which needs `barriers` and placement `shared`. `times` with forward and backward are required.
     """
 
     placement: (
@@ -108,7 +109,7 @@ class ModuleSection(Section):
     ) = Field(
         None,
         description="the device of each stage; copies take passes in turn; shared: each device runs a part of every "
-        "pass; default: one stage on device 0",
+        "pass; default: all stages on device 0",
     )
     stages: field_types.Count | None = Field(None, description="stages of each copy; default: as placement lists, or 1")
     feeds: Annotated[

@@ -22,10 +22,11 @@ _LOGIT = 4  # bytes: logits and router probabilities are kept in 32 bits
 
 @dataclass(frozen=True)
 class Activation:
-    """Bytes of an activation on one device.
+    """Bytes of an activation on one device, of one micro-batch in one layer.
 
     `total`, and of it attention scores (`scores`) and the input (`layer_input`). `modules` are the bytes saved if the
-    module of that name is recomputed (Megatron's `--recompute-modules`).
+    module of that name is recomputed (Megatron's `--recompute-modules`), without names that save none. Those of `moe`
+    include those of `moe_act` and `shared_experts`; all others add up.
     """
 
     total: Fraction

@@ -61,6 +61,7 @@ from pipesched.layers.derived.part_formats import runs_of
 from pipesched.layers.derived.rounding import Steps
 from pipesched.layers.derived.shape import Hardware, LayerKind, Parallel, Shape, Training
 from pipesched.layers.layer import LayerType, RecomputeMode
+from pipesched.layers.recompute_rule import PART_OF
 
 TIME_UNIT, MEMORY_UNIT = "ms", "GiB"
 _GIB = 2**30
@@ -307,7 +308,7 @@ class _Rates:
                 found.append(RecomputeMode(name, _ms(again), min(Fraction(1), keeps)))
             elif (has := [one for one in modules if one in activation.modules]) and kind.layer is not None:
                 again = sum(self._again(one, kind.layer) for one in has)
-                saved = sum((activation.modules[one] for one in has), Fraction(0))
+                saved = sum((activation.modules[one] for one in has if PART_OF.get(one) not in has), Fraction(0))
                 # A layer that has some of the modules alone recomputes these.
                 own = name if len(has) == len(modules) else "+".join(has)
                 found.append(

@@ -497,6 +497,14 @@ def test_modules_that_are_recomputed() -> None:
     assert 0 < act.time < layers["moe"].mode("layernorm+mla_up_proj").time < layers["moe"].forward
 
 
+def test_a_module_saves_no_more_where_all_of_it_is_recomputed() -> None:
+    modes = ("moe", "moe+moe_act", "shared_experts+moe", "moe+layernorm")
+    layers = derive(DEEPSEEK_V3, Training(4096, modes=modes), Parallel(data=64, expert=64), RATES).layers
+    moe = next(one for one in layers if one.name == "moe")
+    assert moe.mode("moe").keeps == moe.mode("moe+moe_act").keeps == moe.mode("shared_experts+moe").keeps
+    assert moe.mode("moe+layernorm").keeps < moe.mode("moe").keeps
+
+
 def test_what_is_kept_without_sequence_parallelism() -> None:
     """s·b·h·(10 + 24/t): arXiv 2205.05198, equation 2, without scores."""
     s, b, h = 2048, 2, GPT_3.hidden
