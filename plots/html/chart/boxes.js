@@ -1,6 +1,8 @@
 // Draws the passes: wide ones as boxes with their numbers, narrow ones as the mean colour of what a pixel column holds.
 
 const NARROW = 5; // CSS pixels; a box below is part of a mean
+const INSTANT = 2; // CSS pixels: width of the line of what takes no time, which has no width of its own
+const INSTANT_SHARE = 0.25; // of the device's longest box, its greatest width: zoomed out, lines leave boxes visible
 
 function drawBoxes(state, u) {
   const { ctx, bbox } = u, ratio = devicePixelRatio || 1, scale = u.scales.x;
@@ -30,17 +32,27 @@ function fading(state, device) {
   return (i) => !((followed !== null && row.microbatch[i] === followed) || (criticalShown && critical[i]));
 }
 
+// The width of the line of what takes no time; `perUnit` is in pixels, of which a CSS pixel has `ratio`.
+function instantWidth(row, perUnit, ratio) {
+  return Math.min(INSTANT * ratio, row.longest ? INSTANT_SHARE * row.longest * perUnit : Infinity);
+}
+
 function drawDevice(state, ctx, area, means, device) {
   const row = state.data.rows[device], { paints, places, theme } = state, faded = fading(state, device);
   const top = area.top + device * area.row, narrow = NARROW * area.ratio, edge = Math.max(1, Math.round(area.ratio / 2));
-  const fadedEdge = mixed(theme.edge, theme.idle, 0.3);
-  for (let i = firstBox(row, area.from); i < row.count && row.start[i] < area.to; i++) {
+  const fadedEdge = mixed(theme.edge, theme.idle, 0.3), instant = instantWidth(row, area.perUnit, area.ratio);
+  for (let i = firstBox(row, area.from); i < row.count && row.start[i] <= area.to; i++) {
     const spot = places[row.style[i]];
-    if (!spot || row.end[i] <= area.from) continue;
+    if (!spot || row.end[i] < area.from) continue;
     const left = area.left + (row.start[i] - area.from) * area.perUnit, wide = (row.end[i] - row.start[i]) * area.perUnit;
     const paint = paints[row.style[i]], dim = faded(i);
+    if (wide === 0) {
+      const within = Math.max(0, Math.min(Math.round(left - area.left - instant / 2), area.width - instant));
+      means.add(device, paint, within, instant, dim);
+      continue;
+    }
     if (wide < narrow) {
-      if (wide > 0) means.add(device, paint, left - area.left, wide, dim);
+      means.add(device, paint, left - area.left, wide, dim);
       continue;
     }
     const y = top + spot.top * area.row, high = spot.height * area.row;

@@ -81,8 +81,14 @@ function firstBox(row, from) {
   return firstAbove(row.start, from - row.longest * 1.000001 - 1e-12);
 }
 
-// The box of a device at a time whose rectangle `holds(style)`; -1 if there is none.
-function boxAt(row, time, holds) {
+// The box of a device at a time whose rectangle `holds(style)`; -1 if there is none. What takes no time is found first,
+// from as far as `near`.
+function boxAt(row, time, holds, near) {
+  let nearest = -1;
+  const far = (i) => (i < 0 ? Infinity : Math.abs(row.start[i] - time));
+  for (let i = firstAbove(row.start, time + near) - 1; i >= 0 && row.start[i] >= time - near; i--)
+    if (row.end[i] === row.start[i] && far(i) < far(nearest) && holds(row.style[i])) nearest = i;
+  if (nearest >= 0) return nearest;
   for (let i = firstAbove(row.start, time) - 1; i >= 0 && row.start[i] >= time - row.longest * 1.000001; i--)
     if (row.end[i] > time && holds(row.style[i])) return i;
   return -1;

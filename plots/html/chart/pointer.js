@@ -56,7 +56,8 @@ function passAt(state, plot, event, time) {
     const spot = state.places[style];
     return spot && row.within >= spot.top && row.within < spot.top + spot.height;
   };
-  const index = boxAt(state.data.rows[row.device], time, holds);
+  const boxes = state.data.rows[row.device], perUnit = plot.over.clientWidth / (state.view.to - state.view.from);
+  const index = boxAt(boxes, time, holds, instantWidth(boxes, perUnit, 1) / 2 / perUnit);
   return index < 0 ? null : { device: row.device, index };
 }
 

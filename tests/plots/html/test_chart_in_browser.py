@@ -288,3 +288,32 @@ def test_a_peak_looks_above_its_capacity_only_where_it_is(browser: Any) -> None:
     asked = ", ".join(f"peakOf({peak}, {capacity})" for peak, capacity, _ in PEAKS)
     assert page.evaluate(f"(() => {{ {words}; return [{asked}]; }})()") == [text for *_, text in PEAKS]
     page.close()
+
+
+def test_what_takes_no_time_is_a_line_in_its_colour(browser: Any, folder: Path) -> None:
+    # F0.0 runs from 0 to 2, F1.0 on the other device from 2 to 4, BW1.0 at 4 without time, BW0.0 from 4 to 7.
+    one = problem(2, 1, name="instants", times={"forward": 2, "backward": [3, 0]})
+    at = Shown(browser, folder, one, "gpipe")
+    end = at.view()[1]
+    assert end == 7
+    colours = at.page.evaluate(
+        """() => {
+          const canvas = document.querySelector(".pipesched-canvases canvas"), found = new Set();
+          const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+          for (let y = canvas.height >> 1; y < canvas.height; y++) for (let x = 0; x < canvas.width; x++) {
+            const n = 4 * (y * canvas.width + x);
+            found.add("#" + [...pixels.slice(n, n + 3)].map((c) => c.toString(16).padStart(2, "0")).join(""));
+          }
+          return [...found];
+        }"""
+    )
+    styles = document(simulate(one, HEURISTICS["gpipe"].order(one)))["styles"]
+    assert {style["colour"] for style in styles if style["pass"] == "BW1"} <= set(colours)
+    at.point(PASSES, 4 / end, 0.75)
+    assert at.page.inner_text(".pipesched-tip").splitlines()[:3:2] == ["BW1.0", "4 to 4: 0"]
+    at.point(PASSES, 4.1 / end, 0.75)
+    assert at.page.inner_text(".pipesched-tip").startswith("Device 1 has ended")
+    at.point(PASSES, 3.9 / end, 0.75)
+    assert at.page.inner_text(".pipesched-tip").startswith("F1.0")
+    assert at.complaints == []
+    at.page.close()
