@@ -10,7 +10,7 @@ from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.output import files_written, note, write_json
 from pipesched.errors import BadInput
-from pipesched.files.atomic_write import write_whole
+from pipesched.files.atomic_write import is_device, write_whole
 from pipesched.files.schedule_file import read_schedule
 from runtime.exporters.catalogue import EXPORTERS
 
@@ -33,20 +33,25 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Exit:
     """Write the exported file to the output path, and its side files next to it; print the format's warnings.
 
-    Without `-o` the path is the schedule file's, with the format's suffix. `BadInput` if the path is that of the
-    schedule file itself.
+    Without `-o` the path is the schedule file's, with the format's suffix. Next to a pipe or a device, such as
+    `/dev/stdout`, no side file is written. `BadInput` if one of the paths is that of the schedule file itself.
     """
     exporter = EXPORTERS[args.format]
     timeline = read_schedule(args.schedule).timeline
     main = Path(args.output) if args.output else Path(args.schedule).with_suffix(exporter.suffix)
-    if main.exists() and main.samefile(args.schedule):
-        raise BadInput(f"--output: found {main}, the schedule file itself; allowed: another file")
     stem = main.name.removesuffix(exporter.suffix) if main.name.endswith(exporter.suffix) else main.stem
-    texts = exporter.export(timeline, _options(args.option), str(main.with_name(stem)))
-    files = [
-        write_whole(main if suffix == exporter.suffix else main.with_name(stem + suffix), text)
-        for suffix, text in texts.items()
-    ]
+    texts = {
+        main if suffix == exporter.suffix else main.with_name(stem + suffix): text
+        for suffix, text in exporter.export(timeline, _options(args.option), str(main.with_name(stem))).items()
+    }
+    for path in texts:
+        if path.exists() and path.samefile(args.schedule):
+            raise BadInput(f"--output: found {path}, the schedule file itself; allowed: another file")
+    if is_device(main):
+        for path in texts.keys() - {main}:
+            note(f"note: {path} is not written: beside {main} there is no place for it")
+        texts = {main: texts[main]}
+    files = [write_whole(path, text) for path, text in texts.items()]
     proof = exporter.proof(timeline) if exporter.proof else None
     for warning in [*exporter.warnings(timeline), *([proof] if proof else [])]:
         note(f"note: {warning}")

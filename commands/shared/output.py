@@ -11,6 +11,7 @@ from pathlib import Path
 import simplejson
 
 from pipesched.deadline import Deadline, within
+from pipesched.files.atomic_write import is_device
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount, plain, visible
@@ -67,7 +68,11 @@ def _program() -> str:
 
 
 def files_written(paths: Sequence[Path]) -> None:
-    """Print the paths of the files that a command wrote."""
+    """Print the paths of the files that a command wrote.
+
+    Pipes and devices are left out, so that nothing follows what was written to `/dev/stdout`.
+    """
+    paths = [path for path in paths if not is_device(path)]
     if paths:
         print("wrote " + "\n      ".join(map(str, paths)))
 

@@ -258,6 +258,30 @@ def test_export_writes_beside_the_schedule_or_where_asked(
     assert "traceEvents" in json.loads(Path(files[0]).read_text())
 
 
+def test_export_to_a_pipe_is_the_main_file_alone(
+    solved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    ends = os.open(pipe, os.O_RDWR)  # so that writing waits for no reader
+    assert main(["export", str(solved), "--format", "torch-csv", "-o", str(pipe)]) == 0
+    assert os.read(ends, 10).startswith(b"0F0")
+    os.close(ends)
+    assert not (tmp_path / "pipe.meta.json").exists()
+    out, err = capsys.readouterr()
+    assert out == "" and "pipe.meta.json is not written" in err
+
+
+def test_export_overwrites_its_schedule_with_no_side_file(
+    solved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schedule = tmp_path / "mine.meta.json"
+    schedule.write_bytes(solved.read_bytes())
+    assert main(["export", str(schedule), "--format", "torch-csv", "-o", str(tmp_path / "mine.csv")]) == 2
+    assert "mine.meta.json, the schedule file itself" in capsys.readouterr().err
+    assert schedule.read_bytes() == solved.read_bytes() and not (tmp_path / "mine.csv").exists()
+
+
 @pytest.mark.parametrize(
     ("name", "start"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml"), ("a.html", b"<!doctype html>")]
 )
