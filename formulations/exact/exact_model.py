@@ -63,7 +63,8 @@ class ExactModel:
         # Under the span devices begin late.
         span = jobs.problem.objective.by_device
         self.model = Model(jobs, most_literals, devices, None if span else highest * jobs.scale + jobs.zeros)
-        for constraint in asking(CONSTRAINTS):
+        # Precedences first: the plainest rows, for those who read the model; CP-SAT takes rows in any order.
+        for constraint in asking(sorted(CONSTRAINTS, key=lambda one: one.name != "precedence")):
             if constraint.posted_if is None or constraint.posted_if(jobs):
                 constraint.post(self.model)
         post_origin(self.model)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks.first_row import ROOT, first_row
+from formulations.constraints.catalogue import CONSTRAINTS
 from formulations.exact.exact_model import ExactModel
 from formulations.jobs.jobs_of_problem import jobs_of
 from pipesched.files.problem_file import read_problem
 
 START = ROOT / "examples" / "start.yaml"
 # Whose modules a plain file must not reach.
-ABSENT = ("pipesched/files/features/", "pipesched/problem/features/", "formulations/constraints/gathers.py")
+ABSENT = ("pipesched/files/features/", "pipesched/problem/features/")
 
 
 def of_features(path: Path) -> set[str]:
@@ -22,14 +25,19 @@ def test_a_plain_file_meets_no_feature() -> None:
     found = first_row(START)
     assert of_features(START) == {"pipesched/files/features/catalogue.py"}
     assert next(iter(found.files)) == "pipesched/files/problem_file.py"
-    assert [*found.files][-1].startswith("formulations/constraints/")
-    assert len(found.files) <= 41 and found.returns <= 260
+    assert [*found.files][-1] == "formulations/constraints/precedence.py"
+    assert len(found.files) <= 41 and found.returns <= 200
 
 
 def test_a_file_meets_the_features_that_it_gives() -> None:
     own = {"pipesched/files/features/parameters.py", "pipesched/problem/features/parameters.py"}
     assert own <= of_features(ROOT / "examples" / "reduce-and-step.yaml")
-    assert "formulations/constraints/gathers.py" in of_features(ROOT / "examples" / "gathered-weights.yaml")
+
+
+@pytest.mark.parametrize(("example", "expected"), [("start", []), ("gathered-weights", ["fused or split", "gathers"])])
+def test_a_model_has_the_constraints_of_features_that_its_file_gives(example: str, expected: list[str]) -> None:
+    jobs = jobs_of(read_problem(ROOT / "examples" / f"{example}.yaml"))
+    assert [one.name for one in CONSTRAINTS if one.posted_if is not None and one.posted_if(jobs)] == expected
 
 
 def test_the_first_row_leaves_nothing_behind() -> None:
