@@ -39,8 +39,8 @@ def text(rows: Sequence[Row], shown: Sequence[int]) -> str:
     """Number of cells, the sentences, the maps, and a table of the published schedules."""
     whole = len(DEVICES) * len(LENGTHS) * len(MEMORIES) * len(RATIOS) * len(TRANSFERS)
     counts = ", ".join(f"{sum(row.point.family.devices == p for row in rows)} of {p} devices" for p in shown)
-    made_by = sorted({f"{row.made_by}; {row.units:g} units" for row in rows})
     maps = [f"![Best published schedules on {p} devices](images/atlas-p{p}.png)" for p in shown]
+    machines = "; ".join(sorted({row.made_by.partition("; commit ")[0] for row in rows}))
     seconds = sum(row.seconds for row in rows)
     return "\n\n".join(
         (
@@ -49,7 +49,9 @@ def text(rows: Sequence[Row], shown: Sequence[int]) -> str:
             *maps,
             "## By schedule",
             table(HEAD, _lines(rows)),
-            f"{seconds:.0f} processor seconds. " + " · ".join(made_by) + ".",
+            "## By search",
+            f"The last search that changed a cell. Together these took {seconds:.0f} processor seconds. {machines}.",
+            table(("search", "cells", "commits"), _searches(rows)),
         )
     )
 
@@ -64,6 +66,19 @@ def _lines(rows: Sequence[Row]) -> list[list[str]]:
         excess = fmean(one / (row.value or one) - 1 for row, one in fits)
         lines.append((len(best), [name, str(len(fits)), str(len(best)), str(optimal), f"{100 * excess:.1f}"]))
     return [line for _, line in sorted(lines, key=lambda each: (-each[0], each[1]))]
+
+
+def _searches(rows: Sequence[Row]) -> list[list[str]]:
+    """Return a line for each search that rows name: what searched, its number of rows, and its commits.
+
+    The whole engine is named by its units of counted work, parts of it by their names and seconds.
+    """
+    found = dict[str, list[str]]()
+    for row in rows:
+        commit, _, parts = row.made_by.partition("; commit ")[2].partition("; ")
+        found.setdefault(parts or f"{row.units:g} units of counted work", []).append(commit)
+    ordered = sorted(found.items(), key=lambda each: (-len(each[1]), each[0]))
+    return [[searched, str(len(of)), ", ".join(sorted(set(of)))] for searched, of in ordered]
 
 
 def _of(row: Row, name: str) -> int | None:
