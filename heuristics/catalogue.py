@@ -138,8 +138,8 @@ HEURISTICS: Registry[Heuristic] = Registry("heuristics", "schedule", _OTHER_NAME
 def schedule_named(name: str) -> Heuristic:
     """Return the published schedule of this name, with its parameter if one is given (`interleaved-1f1b:8`).
 
-    Raises `BadInput` for an unknown name, and for a parameter that the schedule does not have or that is no whole
-    number from 1 on.
+    With a parameter its name is all of `name`, and it has no closed form. Raises `BadInput` for an unknown name, and
+    for a parameter that the schedule does not have or that is no whole number from 1 on.
     """
     base, colon, number = name.partition(":")
     found = HEURISTICS[base]

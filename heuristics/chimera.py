@@ -19,9 +19,9 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 def chimera(problem: Problem) -> Schedule:
     """Return Chimera's order: units of p micro-batches, half in each direction, one unit directly after the other.
 
-    The last unit may be smaller. The next unit's forwards take the slots that stay free at a unit's end, which is the
-    paper's direct concatenation. Raises `DoesNotApply` unless each stage is on two devices, one chain in each
-    direction.
+    Backwards are full, and the last unit may be smaller. The next unit's forwards take the slots that stay free at a
+    unit's end, which is the paper's direct concatenation. Raises `DoesNotApply` unless each stage is on two devices,
+    one chain in each direction.
     """
     return by_slots(problem, two_directions(problem) // 2, "chimera")
 

@@ -10,7 +10,7 @@ from pipesched.schedule.schedule import Schedule
 
 
 def eager_1f1b(problem: Problem) -> Schedule:
-    """Return 1F1B with a warm-up of 2(p-1-i) forwards on the i-th stage (from 0; at most m).
+    """Return 1F1B with a warm-up of 2(p-1-i) forwards on the i-th stage (from 0; at most m), and full backwards.
 
     A stage runs the forward that its successor needs two passes before the successor does, not one: the activation
     travels meanwhile. Raises `DoesNotApply` unless there is one stage per device.

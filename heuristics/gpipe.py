@@ -10,7 +10,7 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def gpipe(problem: Problem) -> Schedule:
-    """Return GPipe's order: forwards 0..m-1, then backwards m-1..0, as in figure 2c of the paper.
+    """Return GPipe's order: forwards 0..m-1, then full backwards m-1..0, as in figure 2c of the paper.
 
     Raises `DoesNotApply` unless there is one stage per device.
     """

@@ -13,9 +13,10 @@ from pipesched.schedule.schedule import Schedule
 def hanayo(problem: Problem) -> Schedule:
     """Return Hanayo's order: units of p micro-batches, one after the other, in which the legs merge by Chimera's slots.
 
-    A wave is two legs, one down and one up the devices, and two chunks per device. One wave is half of a Chimera on 2p
-    devices, folded; half a wave more (an odd number of chunks) runs by the same rule. The paper draws one unit and
-    leaves open how the next one follows. Raises `DoesNotApply` for a placement that is neither a wave nor a V.
+    Backwards are full, and the last unit may be smaller. A wave is two legs, one down and one up the devices, and two
+    chunks per device. One wave is half of a Chimera on 2p devices, folded; half a wave more (an odd number of chunks)
+    runs by the same rule. The paper draws one unit and leaves open how the next one follows. Raises `DoesNotApply` for
+    a placement that is neither a wave nor a V.
     """
     _legs(problem)
     return by_slots(problem, problem.devices, "hanayo")

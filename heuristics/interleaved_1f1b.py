@@ -10,12 +10,12 @@ from pipesched.schedule.schedule import Schedule
 
 
 def interleaved_1f1b(problem: Problem, group: int | None = None) -> Schedule:
-    """Return Megatron's order for any number of chunks v and micro-batches m; with v = 1 it is 1F1B.
+    """Return Megatron's order for v chunks and m micro-batches, any numbers, with full backwards; v = 1 is 1F1B.
 
-    With groups of n micro-batches (n = p where p divides m), device d warms up with 2(p-1-d) + (v-1)n forwards, then
-    alternates forwards and backwards. `group` is n, Megatron's microbatch_group_size_per_vp_stage: larger groups hide
-    transfers and need more memory; None: m // p groups, as equal as possible. Raises `DoesNotApply` unless stage s is
-    on device s mod p, and groups of micro-batches are possible.
+    With groups of n micro-batches (n = p where p divides m), device d warms up with 2(p-1-d) + (v-1)n forwards (v = 1:
+    p-1-d), then alternates forwards and backwards. `group` is n, Megatron's microbatch_group_size_per_vp_stage: larger
+    groups hide transfers and need more memory; None: m // p groups, as equal as possible. Raises `DoesNotApply` unless
+    stage s is on device s mod p, and groups of micro-batches are possible.
     """
     hop = 2 if round_robin(problem) > 1 else 1
     groups = even_groups(problem) if group is None else groups_of(problem, group)

@@ -10,7 +10,7 @@ from pipesched.schedule.schedule import Schedule
 
 
 def one_f_one_b(problem: Problem) -> Schedule:
-    """Return 1F1B: p-1-i warm-up forwards on the i-th stage (from 0; at most m), then alternation, then backwards.
+    """Return 1F1B: p-1-i warm-up forwards on the i-th stage (from 0; at most m), then alternation, then full backwards.
 
     Raises `DoesNotApply` unless there is one stage per device.
     """

@@ -48,13 +48,13 @@ class _Device:
 
 
 def recycle(problem: Problem) -> Schedule:
-    """Return 1F1B with split backwards: every device runs the pass that can start first, B before F before W.
+    """Return 1F1B in which every device runs the pass that can start first; of those that can, B before F before W.
 
-    The i-th device of a pipeline has up to p-i micro-batches in flight, and one more for every other chain that goes
-    through it: the paper's adaptive pipelining with decoupled backwards, without its mixed-integer program. Each device
-    has one position of all its chains, so those at the end of the chains can always continue, and after them all
-    others. Raises `DoesNotApply` unless there are several separate pipelines of equal length, and all stages of a
-    device have the same position in their pipelines.
+    Backwards are split where they may be, else full. The i-th device of a pipeline has up to p-i micro-batches in
+    flight, and one more for every other chain that goes through it: the paper's adaptive pipelining with decoupled
+    backwards, without its mixed-integer program. Each device has one position of all its chains, so those at the end of
+    the chains can always continue, and after them all others. Raises `DoesNotApply` unless there are several separate
+    pipelines of equal length, and all stages of a device have the same position in their pipelines.
     """
     devices = [_Device(most) for most in _most_in_flight(problem)]
     kinds = (F, *problem.network.backwards[0])

@@ -18,7 +18,8 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 def seq1f1b(problem: Problem) -> Schedule:
     """Return 1F1B of c pieces per micro-batch: the i-th of p devices (from 0) warms up with p-1-i + c-1 forwards.
 
-    Raises `DoesNotApply` unless micro-batches are cut into pieces and there is one stage per device.
+    Backwards are full, the last piece of a micro-batch first. Raises `DoesNotApply` unless micro-batches are cut into
+    pieces and there is one stage per device.
     """
     return _one_f_one_b(problem, _one_stage(problem), 1, "seq1f1b")
 
@@ -42,7 +43,7 @@ def slimpipe(problem: Problem) -> Schedule:
 
 
 def terapipe(problem: Problem) -> Schedule:
-    """Return GPipe of pieces: all forwards, then all backwards, the last piece first.
+    """Return GPipe of pieces: all forwards, then all full backwards in reverse order, the last piece first.
 
     Raises `DoesNotApply` unless micro-batches are cut into pieces and there is one stage per device.
     """

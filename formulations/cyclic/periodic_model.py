@@ -16,7 +16,7 @@ from pipesched.problem.quantities import Ticks
 
 
 class PeriodicModel:
-    """CP-SAT feasibility model: `copies` micro-batches repeat every `length` ticks.
+    """CP-SAT feasibility model: `copies` micro-batches of `graph` repeat every `length` ticks.
 
     Times are in steps, `scale` of them to a tick, and blocks of zero duration take one step: all of them together less
     than a tick, so that each has its place in the order and no length in ticks is lost.

@@ -85,7 +85,7 @@ def _order_logic(model: Model, order: ResourceOrder) -> None:
 
 
 def hint_idle(model: Model, idle: IdleTimes, starts: Mapping[Operation, TimeSteps]) -> None:
-    """Hint the idle time before each operation at its value with these starts (steps)."""
+    """Hint the idle time before each operation that has a start, at its value with these `starts` (both in steps)."""
     for where, order in (model.order or {}).items():
         here = [x for x in order.operations if x in starts]
         for x in here:

@@ -20,7 +20,7 @@ _Ends = tuple[tuple[JobId, ...], tuple[JobId, ...]]
 
 
 class GatherConstraints:
-    """Gathers and releases of sharded parameters in a set of passes, as constraints on job numbers.
+    """Gathers and releases of parameters among `passes`, as constraints on jobs; `number` has the job of each task.
 
     `gaps` has, stage by stage, the interval from each release to the next gather; `precedences` are the arcs that apply
     whatever modes are chosen: the first gather before all passes that use the parameters, these before the last

@@ -29,9 +29,10 @@ def jobs_of(
 ) -> Jobs:
     """Return the jobs of all passes or of the subset `passes`; precedences from passes outside the subset are dropped.
 
-    `open_modes`: for each activation (stage, micro-batch) the sets of passes of which one runs, where not all modes are
-    open. `gathered`: the least number of gathers of each stage's parameters, where that is not one. `opened`: the
-    devices of an iteration in progress that have begun. Raises ValueError for unequal micro-batches.
+    A full backward that is never better than B and W (`fused_is_dominated`) has no job, unless its B is missing in
+    `passes`. `open_modes`: for each activation (stage, micro-batch) the sets of passes of which one runs, where not all
+    modes are open. `gathered`: the least number of gathers of each stage's parameters, where that is not one. `opened`:
+    the devices of an iteration in progress that have begun. Raises ValueError for unequal micro-batches.
     """
     if problem.network.scale:
         raise ValueError("unequal micro-batches are solved as chains (`microbatch_chains`)")

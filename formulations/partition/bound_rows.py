@@ -24,7 +24,10 @@ from pipesched.problem.stage import COMPUTE
 
 
 class BoundRows:
-    """Rows that make `value`, the objective in ticks, at least every lower bound of a partition on this placement."""
+    """Rows that make `value`, the objective in ticks, at least every bound of a partition on the placement `choice`.
+
+    They are added to `model`, whose placement it is, by a call of `add`.
+    """
 
     def __init__(self, model: PartitionModel, choice: Choice, value: cp_model.IntVar) -> None:
         self.model, self.value, self.plan = model, value, model.plan
@@ -149,7 +152,7 @@ class BoundRows:
 def mean_load(plan: PlanProblem, choice: Choice) -> Ticks:
     """Return a lower bound in ticks: all work on the chains of `choice`, divided by the total speed of the devices.
 
-    For a period it is the work of one micro-batch, rounded down where several chains share a period.
+    It is rounded up. For a period it is the work of one micro-batch, rounded down where several chains share a period.
     """
     each, stages = Fraction(0), len(choice.on(plan.cluster.devices).chains[0])
     for model in (piece.model for piece in plan.pieces_of(choice)):

@@ -27,7 +27,11 @@ class PathLengths:
 
 
 class ChainPaths:
-    """A partition's times and memory by device of a placement, and path lengths where the placement has one chain."""
+    """A partition's times and memory by device of the placement `choice`, and path lengths if it is `one_chain`.
+
+    Expressions are in the variables of `model`, to which it adds variables and rows. `longest` is an upper bound on any
+    path in ticks, 0 with several chains.
+    """
 
     def __init__(self, model: PartitionModel, choice: Choice) -> None:
         plan = model.plan
@@ -75,7 +79,7 @@ class ChainPaths:
 
         `of(terms)` returns the term of a stage, and `extra` has a further value for each device with such work outside
         of the partition. The result is the term itself if there is only one, the least of several numbers, or else a
-        variable, called `name`; 0 for a device that has none.
+        variable, called `name`, which later calls with this name return again; 0 for a device that has none.
         """
         own = [of(self.model.terms[k]) for k in self.positions(device)]
         own += [extra[device]] if extra and device in extra else []

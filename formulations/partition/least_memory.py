@@ -14,9 +14,10 @@ _MOST = 2**32  # steps of memory
 class LeastExcess:
     """CP-SAT model that minimises the memory needed above the capacity, on the device that needs most above it.
 
-    `needs[d]` are expressions of which the largest is the need of device d, in steps of the partition model and without
-    modules outside of the partition. Without `order` that is the need of one micro-batch after the other: the device
-    has its layers and, before its first backward, the activations of one micro-batch on all its stages of a chain, with
+    All devices must have a capacity; the excess is negative where memory is left. `needs[d]` is a list of expressions
+    of which the largest is the need of device d, in steps of the partition model (`partitions`) and without modules
+    outside of the partition. Without `order` that is the need of one micro-batch after the other: the device has its
+    layers and, before its first backward, the activations of one micro-batch on all its stages of a chain, with
     gathered parameters. Every plan needs at least that. With `order` it is the need of that order (activations and
     layers alone). Of partitions with equal excess the one that recomputes the fewest layers is best.
     """

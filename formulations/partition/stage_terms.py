@@ -64,9 +64,9 @@ class StageTerms:
 
 
 class StageLayers(NamedTuple):
-    """The layers of a stage (`counts`, by run), those recomputed by layer type and mode, the device's slowness.
+    """The layers of a stage (`counts`, by run), those recomputed by (layer type, mode), the device's slowness.
 
-    `last`: True for the last stage of the chain.
+    `last`: True for the last stage of the chain. The device takes `slowness` times the times of the layers.
     """
 
     counts: Sequence[Linear]
@@ -77,7 +77,8 @@ class StageLayers(NamedTuple):
     def terms(self, plan: PlanProblem, model: Model, step: Fraction, pieces: int) -> StageTerms:
         """Return the times and memory of the stage for a model that is one of `pieces` pieces of a micro-batch.
 
-        Memory is in units of `step`.
+        Times are in ticks of the plan problem, on the stage's device; memory is in units of `step`. Both are rounded
+        down by layer.
         """
         # One tick of the device in the time unit of the layers.
         splits, tick = model.splittable, plan.tick / self.slowness

@@ -53,10 +53,10 @@ class KnownOrder:
     def in_order(
         self, earlier: Sequence[Operation], later: Sequence[Operation]
     ) -> bool | list[tuple[Operation, Operation]]:
-        """Return True if each operation of `earlier` is known to end before each of `later` starts, False if never.
+        """Return True if all of `earlier` are known to end before any of `later` starts, False if they cannot.
 
-        It never does if it is the same, if it follows that one, or if the two never both run. Where neither is known,
-        return the pairs (one of `earlier`, one of `later`) whose order is open.
+        They cannot if some two are the same, run in the opposite order, or never both run. Else the pairs (one of
+        `earlier`, one of `later`) whose order is open are returned.
         """
         pairs = [(x, y) for x in earlier for y in later if not self.precedes(x, y)]
         never = (x == y or self.precedes(y, x) or self._exclude(x, y) for x, y in pairs)

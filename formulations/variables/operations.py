@@ -189,7 +189,7 @@ class Operations:
     def memory_by_pass(self, pool: PoolId) -> list[list[OperationMemory]]:
         """Return the memory that operations take and free in a pool, in a list for each micro-batch on a stage.
 
-        Passes for parameters are in lists of their own, by their number.
+        Gathers and other passes for the parameters of a stage are in lists of their own, one for each of their numbers.
         """
         found: dict[tuple[bool, StageId, MicrobatchId], list[OperationMemory]] = {}
         for one in self.memory_changes:

@@ -21,8 +21,9 @@ Pair = tuple[Operation, Operation]
 class ResourceOrder:
     """The order of one resource's operations as literals; one has no meaning unless both of its operations run.
 
-    `before(x, y)` exists for every two; `together` has a literal where a forward and a full backward may run as one
-    block. `blocks` maps such pairs, in either order, to (forward, backward).
+    `before(x, y)` exists for every two: True or False where `known` fixes it, else a new literal of `cp`. `together`
+    has a literal where a forward and a full backward may run as one block. `blocks` maps such pairs, in either order,
+    to (forward, backward).
     """
 
     def __init__(

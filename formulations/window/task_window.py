@@ -22,7 +22,7 @@ from pipesched.problem.quantities import DeviceId
 
 
 class TaskWindow:
-    """CP-SAT model that reorders the jobs starting in [since, until), in steps, on the devices `free`.
+    """CP-SAT model that reorders the jobs of `placed` starting in [since, until), in steps, on the devices `free`.
 
     It minimises the longest time from a device's opening to its end.
     """

@@ -17,7 +17,7 @@ from pipesched.problem.quantities import DeviceId, MemorySteps
 
 
 class WindowJobs:
-    """The jobs of a schedule that start from `since` to before `until`, in steps, as a scheduling problem of their own.
+    """The jobs of the schedule `placed` that start from `since` to before `until` (steps), as a problem of their own.
 
     Devices not in `free` keep their orders. `inside[m]` is the number in the schedule of job m of `jobs`. Where the
     forward of an activation, its copies or its recomputation and its backward are all inside on free devices, its mode

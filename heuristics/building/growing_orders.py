@@ -11,7 +11,9 @@ from pipesched.problem.quantities import Ticks
 class GrowingOrders:
     """Orders built so far, with their times in ticks; all lists are indexed by device, as the caller numbers them.
 
-    `put` appends a pass to a device's order, `value` returns the objective of the orders as they are.
+    `put` appends a pass to a device's order, `value` returns the objective of the orders as they are. `orders[d]` are
+    the passes of device d, `began_at[d]` the start of the first and `free_at[d]` the end of the last (0 without
+    passes), `waited[d]` the idle time between them; `ends` has the end of each pass.
     """
 
     def __init__(self, devices: int) -> None:

@@ -14,13 +14,17 @@ def small_at_both_ends(problem: Problem) -> tuple[MicrobatchId, ...]:
     """Return the numbers of micro-batches in an order with the smallest first and last and the largest in the middle.
 
     As in verl's `rearrange_micro_batches`: sorted by work, largest first, every other one in reverse, then the others.
+    The problem must have unequal micro-batches.
     """
     falling = largest_first(problem)
     return (*falling[::2][::-1], *falling[1::2])
 
 
 def largest_first(problem: Problem) -> tuple[MicrobatchId, ...]:
-    """Return the numbers of micro-batches sorted by their work, the largest first."""
+    """Return the numbers of micro-batches sorted by their work, the largest first, equal ones by number.
+
+    The problem must have unequal micro-batches.
+    """
     scale = problem.walks.scale
     return tuple(sorted(range(problem.microbatches), key=lambda j: (-scale[j], j)))
 

@@ -54,7 +54,10 @@ class PassGraph:
 
 
 def pass_graph(problem: Problem) -> PassGraph:
-    """Return the graph of a problem's passes, with F, B and W of every stage and micro-batch."""
+    """Return the graph of a problem's passes, with F, B and W of every stage and micro-batch.
+
+    Passes are numbered by stage, then by micro-batch, with F before B before W. Backwards must split.
+    """
     stages = range(problem.placement.stages)
     passes = tuple(Pass(kind, s, j) for s in stages for j in problem.microbatches_of[s] for kind in (F, B, W))
     number = {p: n for n, p in enumerate(passes)}

@@ -27,8 +27,9 @@ def draw_boxes(
 ) -> None:
     """Draw labelled boxes as one collection, which is fast for tens of thousands.
 
-    `corners` are left, top, right, bottom of each box, `colours` their fills, `labels` (number, name); a box without a
-    number is a strip and has no outline. A box of no width is a line in its colour.
+    `corners` are left, top, right, bottom of each box in data coordinates, `colours` their fills, `labels` (number,
+    name), both as texts; a box without a number is a strip and has no outline. A box of no width is a line in its
+    colour. The limits of the axes must be set before.
     """
     boxes = np.array(corners, dtype=np.float64).reshape(-1, 4)
     wide = [n for n, (number, _) in enumerate(labels) if number]
@@ -59,10 +60,11 @@ def outlines(boxes: NDArray[np.float64]) -> list[NDArray[np.float64]]:
 
 
 class BoxNumbers(Artist):
-    """Labels centred in boxes; `corners` has left, top, right, bottom of each box in data coordinates.
+    """Labels centred in boxes of `axes`; `corners` has left, top, right, bottom of each box in data coordinates.
 
-    A label is a number and a name, which may be empty. The name is added where both are readable, else only the number.
-    The sizes are computed on every drawing, since only then layout, zoom and resolution of the output are known.
+    A label is a number and a name, which may be empty, both texts; `inks` are their colours. The name is added where
+    both are readable, else only the number. The sizes are computed on every drawing, since only then layout, zoom and
+    resolution of the output are known.
     """
 
     def __init__(

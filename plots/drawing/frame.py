@@ -58,7 +58,10 @@ def legend_under_axis(
     entries: Sequence[tuple[Handle, str]],
     handlers: Mapping[type, HandlerBase] | None = None,
 ) -> None:
-    """Draw a legend of (handle, label) entries under the time axis, in as many columns as the axes are wide."""
+    """Draw a legend of (handle, label) entries under the time axis, in as many columns as the axes are wide.
+
+    `handlers` draw handles of special types, as matplotlib's `handler_map`; None: matplotlib's own.
+    """
     size = float(axes.xaxis.label.get_fontsize())  # points, though the stubs leave room for names such as "small"
     # The handle and the gaps around an entry take about five characters' heights.
     widths = [(CHARACTER * len(label) + 5) * size for _, label in entries]

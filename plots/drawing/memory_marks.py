@@ -19,9 +19,9 @@ STATIC = "#8f98a3"
 
 
 def without_notches(steps: list[tuple[Ticks, MemorySteps]]) -> Iterator[tuple[Ticks, MemorySteps]]:
-    """Yield the (tick, level) steps without dips of no duration; spikes are kept.
+    """Yield the (tick, level) steps without dips of no duration: for each tick its highest level, then its last.
 
-    A dip is there where a backward frees memory that a forward takes at the same tick.
+    A dip is there where a backward frees memory that a forward takes at the same tick; spikes are kept.
     """
     for tick, group in asking(groupby(steps, key=itemgetter(0)), SHORT):
         levels = [level for _, level in group]
@@ -36,7 +36,10 @@ def whole_memory(problem: Problem, device: DeviceId) -> MemorySteps | None:
 
 
 def write_peak(axes: Axes, problem: Problem, device: DeviceId, peak: MemorySteps, size: float) -> None:
-    """Write the peak, and the capacity if there is one, at the right end of the strip, in a font of `size` points."""
+    """Write the peak, and the capacity if there is one, at the right end of the strip, in a font of `size` points.
+
+    `peak` is in steps of memory and includes static memory. A peak above the capacity is in red.
+    """
     capacity = whole_memory(problem, device)
     unit = problem.resolution
     text = memory_amount(problem, peak) if capacity is None else peak_of(peak * unit, capacity * unit, 3)

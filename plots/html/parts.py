@@ -46,7 +46,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under headers; a header is (text, True for a numeric column). `strong` are the rows to highlight."""
+    """Rows of text under headers, each header (text, True for a numeric column); `strong` are indices of bold rows."""
 
     headers: Sequence[tuple[str, bool]]
     rows: Sequence[Sequence[str]]

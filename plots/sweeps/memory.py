@@ -94,7 +94,7 @@ def _draw_series(series: Series, right: float, axes: Axes) -> None:
 def published_places(series: Series, most: float) -> list[tuple[float, float, str]]:
     """Return (memory, time, name) of the published schedules that fit, and need no more memory than `most`.
 
-    Memory and time are in the units of the axes.
+    Memory and time are in the units of the axes. By rising memory, then time, then name, without duplicates.
     """
     places = {
         (float(one.memory), float(one.value), one.name)

@@ -17,10 +17,11 @@ _MEMORY = ("memory.capacity", "hardware.memory")
 
 
 def pictures(found: Table, format: Format = "png") -> dict[str, bytes]:
-    """Return the pictures by file name; empty for a sweep without any schedule.
+    """Return the pictures by file name, with `format` as its ending; empty for a sweep without any schedule.
 
-    An axis of memory gives time against memory, any other axis of numbers the bubble against it, two or more axes of
-    numbers the heat map of published schedules, if any fits; every sweep gives makespan against span.
+    An axis of memory gives time against memory (`memory`), any other axis of numbers the bubble against it
+    (`bubble-NAME`), two or more axes of numbers the heat map of published schedules, if any fits (`ratio`); every sweep
+    gives makespan against span (`makespan-span`).
     """
     if not any(row.value is not None for row in found.rows):
         return {}

@@ -59,7 +59,10 @@ class ParetoFront:
         return self._analytic[level]
 
     def seconds_of_analytic(self, levels: int) -> float:
-        """Return the seconds that analytic certificates of `levels` more levels would take, by the mean so far."""
+        """Return the seconds that analytic certificates of `levels` more levels would take, by the mean so far.
+
+        0 while there are none.
+        """
         return levels * self._analytic_seconds / max(1, len(self._analytic))
 
     def top(self) -> Fraction | None:
@@ -90,9 +93,10 @@ class ParetoFront:
         return [self._point(level) for level in sorted({level for level in self._proved if level < top} | steps)]
 
     def bounds(self) -> list[tuple[Fraction, Fraction]]:
-        """Return (level, bound in the file's unit) at each level with a certificate, up to the fastest schedule's.
+        """Return (level, bound in the file's unit), ascending, of levels with a certificate up to the fastest one.
 
-        Empty without a schedule.
+        They are those from the least level of any schedule on; the last is the fastest schedule's, for which there must
+        be a certificate too. Empty without a schedule.
         """
         top = self.top()
         if top is None:

@@ -52,7 +52,7 @@ _VALUE_ALONE = replace(ENGINE, finish=Search.solution)
 
 
 class Budget:
-    """Time for about `questions` solves; if some end early, the others get more.
+    """Time for about `questions` solves; if some end early, the others get more. Setting `stop` ends all.
 
     `reserved` seconds at the end are for work after the solves. Under a deterministic limit the clock does not count:
     every solve gets the same share of the units of work.

@@ -66,7 +66,7 @@ class StepTables(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step of a chain: its stage, and True if it is a gradient pass (B or BW), False if a forward."""
+    """A step of a chain (by number): its stage, and True if it is a gradient pass (B or BW), False if a forward."""
 
     chain: ChainId
     stage: StageId

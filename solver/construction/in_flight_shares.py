@@ -11,7 +11,7 @@ from pipesched.problem.quantities import StageId, Ticks
 
 
 def in_flight_shares(problem: Problem) -> dict[StageId, int]:
-    """Return by stage how many micro-batches may be in flight at once.
+    """Return by stage how many micro-batches may be in flight at once: its share of memory, rounded, at least 1.
 
     So a device's memory is shared by its stages. Activations live for a round trip, so in the steady state a stage
     needs memory in proportion to its round trip. The stages of a device have no entry if its memory has no limit, or if

@@ -22,10 +22,10 @@ from solver.construction.rule_search import FIRST_RULES, RuleMaker, Simple
 
 
 class TunedLists:
-    """Search for the best rules of the list scheduler for a problem. Setting `halt[0]` ends a run under way.
+    """Search for the best rules of the list scheduler for a problem, on `workers` threads, at random from `seed`.
 
-    `best` are the value and the sum over devices of the best `rules` so far, in ticks. With `split` backwards are B and
-    W.
+    `best` are the value and the sum over devices of the best `rules` so far, in ticks; both are None before a run is
+    complete. With `split` backwards are B and W. Setting `halt[0]` ends a run under way.
     """
 
     def __init__(self, problem: Problem, split: bool, workers: int, seed: int) -> None:

@@ -35,7 +35,7 @@ class ThresholdSearch:
 
     `open_ticks()` returns these two values in ticks. `width` is the most labels per state, `work` the number of labels
     that may still be looked at, `numbers` the number of integers that may be stored at once. The event `stop` ends the
-    search.
+    search. `ended` is the greatest bound in ticks that the last run of `certificates` proved, 0 without one.
     """
 
     def __init__(

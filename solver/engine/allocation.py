@@ -127,7 +127,10 @@ class Allocation:
         self._background, self._dedicated = BackgroundLocalSearch(search), DedicatedWorker(search)
 
     def run(self) -> None:
-        """Run slices until the search is done, the time is over, or no subsolver has work left; then close all."""
+        """Run slices until the search is done, the time is over, or no subsolver has work left; then close all.
+
+        A note for the user says if some subsolvers had no slice since their code was still being compiled.
+        """
         search = self.search
         try:
             self.go_on()

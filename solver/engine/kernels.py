@@ -43,7 +43,7 @@ _COMPILER = f"{__name__.rpartition('.')[0]}.compile_kernels"
 
 
 class Kernels:
-    """Numba functions that are compiled together, and the name by which `compile_kernels` compiles them.
+    """Numba functions that are compiled together: a process runs `module` with their `name` as its argument.
 
     At most as many processes compile at a time as the search has workers, so that kernels needed first are ready first.
     A file next to the machine code of the first function, named by a hash of all sources, records that compilation has

@@ -26,7 +26,7 @@ from solver.tasks.dispatch import expanded
 
 
 class Relaxed:
-    """Search of the relaxed problem `poorer`, whose results are passed to the search of the `whole` problem.
+    """Search of the relaxed problem `poorer` by `engine`, whose results go to the search of the `whole` problem.
 
     Bounds are always passed on. An order of plain passes is expanded to starting orders of the whole problem, except
     where that has activation modes, or where the stages of the relaxed problem are tasks of the whole one.

@@ -178,7 +178,11 @@ class Annealer:
         return self.units.schedule(orders_of(best))
 
     def rows(self, orders: Orders) -> Rows:
-        """Return the orders as arrays: padded with -1, their lengths, every unit's place (-1: none), and ranks of 0."""
+        """Return the orders as arrays of 64-bit integers, with ranks of 0.
+
+        The orders are a row for each device, padded with -1 to the most units that any device may have; `count` has
+        their lengths. By unit, `place` is that in the order of its device, -1 for none.
+        """
         count = int64_array([len(order) for order in orders])
         most = np.bincount(self.shop.device, minlength=1).max()
         packed = np.full((len(orders), max(1, most)), -1, np.int64)

@@ -49,7 +49,10 @@ class Member:
 
 
 class Pool:
-    """Schedules from which runs of local search start in turn."""
+    """Schedules (`members`) from which runs of local search start in turn: `others`, filled up with `best`.
+
+    There are `POOL.size` of them; of more `others` the first ones are taken.
+    """
 
     def __init__(self, best: Timeline, others: Sequence[Timeline]) -> None:
         given = [*others, *[best] * POOL.size][: POOL.size]

@@ -83,6 +83,7 @@ def passes_of(timeline: Timeline) -> Start:
 class OrderSearch:
     """Rounds of annealing runs, one per worker: a third of them from the timelines of a pool, the others from the best.
 
+    The pool begins with `others`. `limits` has workers, seed and limit of work; the search ends once `done()` is True.
     `start_of` returns the units of a timeline and the opening of each of their devices; None if its orders do not
     determine its memory.
     """
@@ -119,11 +120,10 @@ class OrderSearch:
         self.workers = limits.workers or os.cpu_count() or 1
 
     def run(self, seconds: float, offer: Callable[[Schedule], Timeline | None]) -> bool:
-        """Anneal for `seconds`.
+        """Anneal for `seconds`, or a number of rounds under a deterministic limit; True if there was a run.
 
-        `offer` is called with every order found, and returns its timeline if it is now the best. Ends early once
-        `done()` is True. Under a deterministic limit rounds are counted in place of seconds. Returns False, without a
-        run, if the best schedule has no units to move.
+        `offer` is called with every order found, and returns its timeline if it is now the best, else None. Ends early
+        once `done()` is True. Returns False, without a run, if the best schedule has no units to move.
         """
         if self._annealer(self.best)[0] is None:
             return False

@@ -74,5 +74,5 @@ def _higher(narrow: ChoiceResult, wide: ChoiceResult | None) -> ChoiceResult:
 
 
 def lower_bound_clause(problem: PlanProblem, bound: Fraction) -> str:
-    """Return a clause that says that no plan has a value below `bound`, in the file's time unit."""
+    """Return a clause that no plan has a value below `bound`, in the file's time unit: `none is below 3.5 ms`."""
     return f"none is below {plain(float(bound))} {problem.time_unit}".rstrip()

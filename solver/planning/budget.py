@@ -37,7 +37,8 @@ Result = TypeVar("Result")
 class Budget:
     """The time limit, or the deterministic work, of a plan search, from which its steps take their shares.
 
-    Work units are subtracted when they are handed out; `give_back` and `solved` return those that were not used.
+    Work units are subtracted when they are handed out; `give_back` and `solved` return those that were not used. Once
+    the event `stop` is set the budget counts as spent.
     """
 
     def __init__(self, limits: Limits, stop: Event) -> None:
@@ -93,7 +94,10 @@ class Budget:
         return self.stop.is_set() or self.left <= 0
 
     def parameters(self, most: float) -> Parameters:
-        """Take at most `most` seconds or work units from the budget; return the parameters of one CP-SAT call."""
+        """Take at most `most` seconds or work units from the budget; return the parameters of one CP-SAT call.
+
+        The call has all workers of the limits, or one where work is counted.
+        """
         given = self._take(most)
         deterministic = None if self._units is None else given
         workers = self.limits.workers if self._units is None else 1

@@ -50,10 +50,12 @@ class ComparedSchedule:
         return Status.UNKNOWN if self.applies else None
 
     def record(self) -> dict[str, Any]:
-        """Return this schedule's row of `compare --json` for a plan file, as a dictionary.
+        """Return this schedule's row of `compare --json` for a plan file, as a dictionary in the file's units.
 
-        Numbers are floats in the file's units. Figures are those of `best`, None without it; bound and gap are None
-        without a search, `reason` if it is empty.
+        Numbers are floats. `schedule` is its name, `status` a text, `fits` True if a plan fits the memory, `reason` why
+        it was not tried or does not apply, else None. Of the plan `best`, None without it, are `value`, `peak_memory`
+        (by device), `partition` and `recompute` (layers by stage, the latter by mode), `placement`, `chunks`, `order`,
+        `idle_ratio` and, by objective, `idle` and `bubble`. `lower_bound` and `gap` are None without a search.
         """
         best, plan = self.best, self.plan
         found: dict[str, Any] = {
@@ -108,7 +110,9 @@ class ModelComparison(tuple[ComparedSchedule, ...], Tabular):
     def records(self) -> list[dict[str, Any]]:
         """Return a dictionary for each schedule, in the order of the table, with the keys of `compare --json`.
 
-        Numbers are in the file's units; what belongs to a plan is None where the schedule has none.
+        They are the same in every row: `schedule` is the name, `status` a text, `fits` True if a plan fits the memory,
+        `value`, `lower_bound`, `gap`, `peak_memory` and others describe the best plan, in the file's units. What
+        belongs to a plan is None where the schedule has none.
         """
         return [row.record() for row in self]
 

@@ -35,7 +35,7 @@ class GathersOnDemand:
     """Rules by which list scheduling places gathers, releases, and the passes that need the parameters.
 
     A gather starts when a ready pass needs it, a release after the last use of the parameters or where memory is short.
-    `wanted` and `to_drop` return the jobs that may start now, `place` records that one has.
+    `wanted` and `to_drop` return the jobs of `graph` that may start now, `place` records that one has.
     """
 
     def __init__(self, graph: JobGraph) -> None:

@@ -57,10 +57,11 @@ def plan_start(problem: PlanProblem, known: Outcome | None) -> PlanCandidate | N
 def with_published(
     plan: Plan, problem: PlanProblem, limits: Limits, stop: Event
 ) -> tuple[Plan, tuple[PublishedResult, ...]]:
-    """Return the plan, with the values of the published schedules that the cell allows.
+    """Return the plan, and the results of the published schedules that the cell allows, sorted by name.
 
     Each schedule has a partition of its own or, if better, the plan's partition. A schedule that is better than the
-    plan becomes the plan. There are none for a period, or for free memory, which published schedules do not maximise.
+    plan becomes the plan. There are none for a period, for free memory, which published schedules do not maximise, or
+    without a plan.
     """
     if plan.best is None or problem.objective.repeats or problem.leaves is not None:
         return plan, ()

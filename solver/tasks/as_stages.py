@@ -34,7 +34,8 @@ Full = tuple[tuple[PassKind, TaskPart], ...]
 class StreamDecomposition:
     """A problem with passes of several tasks, and the `plain` problem in which the tasks `rows[n]` are stage n.
 
-    `full[s]` says which task of the full backward of stage s is which task of the split one.
+    A row is (stage, task of F, task of its backward, weight task or None), each task by its place in its pass.
+    `full[s]` has for each task of the full backward of stage s the (kind, task) of the split one that it is.
     """
 
     problem: Problem

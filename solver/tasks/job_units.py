@@ -20,11 +20,13 @@ from solver.tasks.placing import jobs_placed_as, placed_at, schedule_of
 
 
 class JobUnits:
-    """Jobs as units for annealing, by number.
+    """Jobs of the schedule `placed` as units for annealing, by number, with streams in place of devices.
 
-    They have the fields of `Units`, with times in steps and streams in place of devices. `device[n]` is the index of
-    the stream of unit n. Jobs that free memory together keep their order. Raises `ValueError` if a job occupies several
-    streams, or unless each limited memory is taken and freed on one stream, whose order then determines its level.
+    Times are in steps. `tasks[n]` is the task of unit n, `device[n]` the index of its stream, `ticks[n]` its duration,
+    `needs[n]` the (unit, lag) pairs of its predecessors, `takes[n]` and `gives[n]` its memory at start and end; units
+    of one `line` keep their order, as do jobs that free memory together. By stream, `orders` has its units, `owner` its
+    device, `openings` the opening of that. Raises `ValueError` if a job occupies several streams, or unless each
+    limited memory is taken and freed on one stream, whose order then determines its level.
     """
 
     def __init__(self, placed: PlacedJobs) -> None:

@@ -139,7 +139,11 @@ class Serial:
 
 
 class RankSearch:
-    """Annealing of ranks; `best` has the starts of the schedule with the earliest end, `ends` is that end, in steps."""
+    """Annealing of ranks from the schedule `starts`, in steps by job; `ends` is the earliest end met, in steps.
+
+    `best` has the starts of the schedule that ends then, by place in `serial.running`. `seed` is that of the random
+    numbers.
+    """
 
     def __init__(self, serial: Serial, starts: Mapping[JobId, TimeSteps], seed: int) -> None:
         self._serial, self._random = serial, Random(seed)

@@ -12,9 +12,10 @@ from solver.bounds.analytic.critical_paths import Paths
 
 
 def in_flight_limit(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return a certificate of ceil(m/K) round trips for each stage of which memory fits K < m micro-batches at once.
+    """Return a certificate of ceil(m/K) round trips for each stage of which memory fits K at once, 0 < K < m.
 
-    K is the number that the memory of its device admits if it has the activations of that stage alone.
+    K is the number of micro-batches that the memory of its device admits if it has the activations of that stage alone.
+    For the makespan the time before the first forward of the stage is added.
     """
     paths = Paths(problem)
     view, found = paths.view, []

@@ -172,7 +172,7 @@ class _NestedHeads:
 
 
 def integral_warmup(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return the integral warm-up bounds of each chain.
+    """Return the integral warm-up bounds on the makespan or span (`objective`), chain by chain.
 
     There is a certificate for each device that improves on those downstream. Only devices that exactly one chain visits
     are considered, and the value must also exceed the device's bound from its own work and idle time.

@@ -27,7 +27,7 @@ from solver.bounds.analytic.modes.values import ModeValues
 
 
 def memory_and_modes(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return the bound by memory over time and modes of passes.
+    """Return the bound on the makespan or span (`objective`) by memory over time and modes of passes.
 
     It is one certificate, of the device whose memory is too small. Within a given time, devices can run only so many
     passes in the modes that use little of that device's memory. The bound is the longest time that this refutes. Empty

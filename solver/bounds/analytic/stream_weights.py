@@ -59,7 +59,7 @@ class _Found(NamedTuple):
 
 
 def stream_weights(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return for each stream with weight tasks, on a device with limited memory, its strongest bound.
+    """Return for each stream with weight tasks, on a device with limited memory, its strongest bound, if one was found.
 
     It is by the weight tasks that wait. Memory limits how many of them can be left when the last backwards have ended;
     all other work has run before. For the span it is the strongest over all devices' spans. Empty where backwards are

@@ -31,7 +31,7 @@ _NEIGHBOURS = (
 
 
 def unpaired_passes(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return for each device with passes its least time.
+    """Return for each device with passes a bound on the makespan or span (`objective`) by its least time.
 
     The minimum is over its numbers of passes outside of blocks and of split backwards. For each pair of numbers the
     strongest argument counts: load, head and tail, or round trips. Empty where neither blocks nor full backwards may

@@ -27,7 +27,7 @@ class ModeLayer(dict[State, list[Label]]):
 
 
 class ActivationModes:
-    """Model of the orders that end before `threshold` ticks; its layers are the ranks of states."""
+    """Model of the orders of `relaxation` that end before `threshold` ticks; its layers are the ranks of states."""
 
     def __init__(self, relaxation: ModeRelaxation, threshold: Ticks) -> None:
         self._relaxation, self._threshold, self._states = relaxation, threshold, States(relaxation)

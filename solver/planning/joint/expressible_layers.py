@@ -28,7 +28,7 @@ class ExpressibleLayers(NamedTuple):
 class SelectedModes:
     """Tables of a model's transformer and multi-token-prediction layers, and of the modes that recompute them.
 
-    A mode recomputes either the whole layer or selected modules of it.
+    The model and its modes are those of `sums`. A mode recomputes either the whole layer or selected modules of it.
     """
 
     def __init__(self, sums: StageSums) -> None:

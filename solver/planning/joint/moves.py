@@ -38,9 +38,10 @@ class Proposal(NamedTuple):
 
 
 class Moves:
-    """Generator of random changes of a partition (as a draft) and its order.
+    """Generator of random changes of a partition (as a draft) and its order, on the placement `choice`.
 
-    The order stays the same without `free_order`.
+    The order stays the same without `free_order`. All draws are from `random`; `sums` has the costs of drafts, `orders`
+    the memory of orders.
     """
 
     def __init__(

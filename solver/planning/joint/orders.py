@@ -47,7 +47,9 @@ class EvaluatedOrder(NamedTuple):
 class OrderArrays:
     """Orders of the passes of one timeline, as arrays of shape (devices, most passes of a device) padded with -1.
 
-    Where the order is free, full backwards are split into B and W if that is never worse.
+    Entries are numbers of passes in `units`; `order` is that of the timeline, `count` the number of passes of each
+    device. By pass, `stage` is its stage and `forward` True for an F. A chain has `length` stages, with `lags` in ticks
+    from each to the next. With `free_order`, full backwards are split into B and W if that is never worse.
     """
 
     def __init__(self, timeline: Timeline, length: int, lags: list[Ticks], free_order: bool) -> None:

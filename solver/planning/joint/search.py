@@ -91,10 +91,11 @@ class _State(NamedTuple):
 
 
 class JointSearch:
-    """Joint search over partition and order that starts at one candidate; `best` is the best state met.
+    """Joint search over partition and order of the placement `choice` from the plan `start`; `best` is the best met.
 
-    The value of a state is in ticks of the plan problem. Gathers, reductions and optimizer steps of the stages are left
-    out of the search and added to the best candidate at the end.
+    `best` is a state, whose value is in ticks of the plan problem. Without `free_order` the order stays that of
+    `start`. `seed` is that of the random numbers. Gathers, reductions and optimizer steps of the stages are left out of
+    the search and added to the best candidate at the end.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice, start: PlanCandidate, free_order: bool, seed: int) -> None:

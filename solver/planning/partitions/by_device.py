@@ -84,7 +84,10 @@ def bound_by_device(plan: PlanProblem, choice: Choice, upper: Ticks | None, late
 
 
 class ByDevice:
-    """Dynamic programming over the devices that refutes thresholds for all partitions of a placement with one chain."""
+    """Dynamic programming over the devices that refutes thresholds for all partitions of the placement `choice`.
+
+    The placement must have one chain.
+    """
 
     def __init__(self, plan: PlanProblem, choice: Choice) -> None:
         placement = choice.on(plan.cluster.devices)

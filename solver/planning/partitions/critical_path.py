@@ -31,9 +31,11 @@ class CriticalPath:
 
 
 def critical_path(timeline: Timeline, plan: PlanProblem) -> CriticalPath:
-    """Return the critical path of a timeline, up to the pass that ends last; ties are broken by the order of passes.
+    """Return the critical path of a timeline, from a pass that waits for none to the pass that ends last.
 
-    The transfer of a gradient counts with the least time it has in any partition of the plan problem.
+    Traced back from the end: of passes that end last it is the greatest by kind, stage and micro-batch, and of the
+    passes that a pass waits for, the one with the least transfer. The transfer of a gradient counts with the least time
+    it has in any partition of the plan problem.
     """
     problem, schedule = timeline.problem, timeline.schedule
     present = set(schedule.passes())

@@ -55,7 +55,10 @@ class PartitionRows(NamedTuple):
 
 
 class DeviceRows:
-    """Tests that a threshold leaves the stages of one device enough time and memory, for a placement with one chain."""
+    """Tests that a threshold leaves the stages of one device enough time and memory, for a placement with one chain.
+
+    The placement is `choice`, the costs of its stages are in `tables`.
+    """
 
     def __init__(self, plan: PlanProblem, choice: Choice, tables: StageTables) -> None:
         self._plan, self._tables, self._m = plan, tables, plan.microbatches

@@ -37,9 +37,10 @@ class Cheapest:
 
 
 class Master:
-    """Master problem of one placement: a CP-SAT model of its partitions that minimises a lower bound on their plans.
+    """Master problem of the placement `choice`: a CP-SAT model of its partitions that minimises a lower bound.
 
-    With `every_order` it has the rows that are valid for every order of passes; else only those added by the methods.
+    The bound is on their plans. With `every_order` the model has the rows that are valid for every order of passes;
+    else only those added by the methods.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice, every_order: bool = True) -> None:

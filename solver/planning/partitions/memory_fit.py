@@ -72,7 +72,7 @@ class RecomputationNeed(NamedTuple):
 
 
 class MemoryFit:
-    """Choice of the layers to recompute for the micro-batches that a given order keeps in flight.
+    """Choice of the layers to recompute for the micro-batches that a given order keeps in flight, in limited memory.
 
     It looks at the moments when most micro-batches of a device wait for their B, for their W, or for either; an
     activation that waits for its W occupies its full size, recomputed or not. The layers that save the most memory per

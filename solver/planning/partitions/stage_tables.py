@@ -25,13 +25,14 @@ _Mode = tuple[int, int, int]
 
 
 class StageTables:
-    """Tables for one placement; a place is the index of a position where the model may be cut.
+    """Tables for one placement; `places` are the layers before which the model may be cut, a place its index there.
 
     `forward`, `gradient`, `backward`, `busy` and `memory` are sums over the layers before each place. `backward` is the
     least that backwards add to a device's work, `busy` the least that they add until the gradient is computed.
     `modes[:, a, b]` has for each mode of recomputing layers of a stage from place a to b three entries: the time it
     adds to the backward, the memory occupied at least from a forward to its gradient, and that occupied to the end of
-    its last pass; -1 pads missing modes.
+    its last pass; -1 pads missing modes. `overhead` has what every forward and backward of a stage take in addition;
+    `capacity` is the memory by device less that of modules (empty: unlimited), `extra` the loads of modules.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice) -> None:

@@ -19,18 +19,18 @@ _MOST = 2**61
 
 
 class RecomputeSums(NamedTuple):
-    """Prefix sums over layers of the ticks that recomputation adds and of the memory that it saves."""
+    """Prefix sums over layers of the ticks that recomputation adds, and of the memory that it saves, in steps."""
 
     time: WholeArray
     saved: WholeArray
 
 
 class LayerSums:
-    """Prefix sums over the first n layers, for n from 0 on.
+    """Prefix sums over a model's layers: entry n of each array is over the first n layers, for n from 0 to all.
 
     `forward` and `backward` (one full pass) are in ticks; `memory` (of parameters) and `activation` in steps of memory.
     `number[n]` counts the transformer layers among the first n; `full` has the recomputation sums over transformer
-    layers alone, each recomputed from its input, None if some layer type has no such mode.
+    layers alone, each recomputed from its input, None if there are none, or one of them has no such mode.
     """
 
     def __init__(self, plan: PlanProblem) -> None:

@@ -52,11 +52,12 @@ _OF_PERIODS = "load, and round trips under the memory of every partition"
 
 
 class ChoiceSearch:
-    """Search state of one placement: the bound on its plans, its best plan, and the partitions tried.
+    """Search state of the placement `choice`: the bound on its plans, its best plan, and the partitions tried.
 
     `bound` is a lower bound in ticks on every plan of the placement; None if it has no plan, for the stated `reason`.
     `settled` is True if the placement is searched no further: it has no plan, none of its remaining partitions can beat
-    the best plan of all placements, or the bound was wrong.
+    the best plan of all placements, or the bound was wrong. `offer` gets every better plan of it, for the search of all
+    placements.
 
     The attribute `best` is the best plan of this placement; a parameter `best` of a method is the value of the best
     plan of all placements, in the file's unit, or None. The parameter `most` limits the seconds that a method takes, or

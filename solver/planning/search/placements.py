@@ -27,8 +27,9 @@ _MOST_FAILURES = 3
 class Placements:
     """State of a plan search over all placements of a plan problem: one `ChoiceSearch` each, in `choices`.
 
-    `best` is the best plan of any placement; `report` is called at every step. `better` has for each placement its
-    improvement searches.
+    `best` is the best plan of any placement, `bound` the lower bound over all; `report` is called at every step.
+    `better` has for each placement its improvement searches. The search ends with `limits`, or once `stop` is set.
+    Raises `BadInput` for an unknown schedule in the problem.
     """
 
     def __init__(self, problem: PlanProblem, limits: Limits, report: Report, stop: Event) -> None:
@@ -137,7 +138,10 @@ class Placements:
                 self.say(self._phase)
 
     def even_out(self) -> None:
-        """Replace the best plan by a more even one that is no worse; plans of a period, of one pattern, stay."""
+        """Replace the best plan by a more even one (`evened`) that is no worse, and that of its placement with it.
+
+        Nothing is done for the objective period, without a plan, or once the user has stopped the search.
+        """
         owner = next((each for each in self.choices if each.best is self.best), None)
         if self.problem.objective.repeats:
             return

@@ -13,9 +13,9 @@ from solver.planning.search.first_plans import FirstPlans, timed
 
 
 class PublishedClimb:
-    """Local search over partitions on one placement.
+    """Local search over partitions on one placement, that of the search `of`, for the published schedule `name`.
 
-    Each plan has the order that the schedule makes for its own costs.
+    Each plan has the order that the schedule makes for its own costs. Plans found are offered to `of`.
     """
 
     def __init__(self, of: ChoiceSearch, name: str) -> None:

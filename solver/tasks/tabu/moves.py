@@ -62,9 +62,9 @@ def move_past(orders: Orders, side: int, moving: int, other: int, row: Array, ma
 
 @inner
 def link(orders: Orders, side: int, one: int, other: int) -> None:
-    """Make job `other` the neighbour of job `one` on this side of their stream; -1 for none.
+    """Make job `other` the neighbour of `one` on this side of their stream, and `one` that of `other` opposite.
 
-    So `one` becomes the neighbour of `other` on the opposite side.
+    If one of the two is -1, the other one has no neighbour there any more. Nothing else changes.
     """
     if one >= 0:
         orders.neighbour[side, one] = other

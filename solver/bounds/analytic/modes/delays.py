@@ -30,7 +30,7 @@ class Weights(NamedTuple):
 
 
 class Delays:
-    """Least sum of ticks times weight over a device's passes.
+    """Least sum of ticks times weight over the passes of the device that `counts` describes; `weights` are by stage.
 
     It is for each row of `ModeCounts` and number of split backwards.
     """
@@ -49,7 +49,8 @@ class Delays:
     def by_row(self, most_split: Numbers) -> Numbers:
         """Return by row of `ModeCounts` (number of passes outside of blocks) the least sum of ticks times weight.
 
-        `most_split` has for each row the number of backwards that may be split.
+        `most_split` has for each row the number of backwards that may be split, which must not be negative. The sums
+        are Python's integers, in an array of objects.
         """
         delays: Numbers = self._rows + self._splits[most_split]
         return delays

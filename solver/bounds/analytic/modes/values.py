@@ -42,7 +42,7 @@ class Argument(NamedTuple):
 
 
 class ModeValues:
-    """Lower bounds that one device proves, in ticks.
+    """Lower bounds on the objective (makespan or span) that one device proves by its passes' modes, in ticks.
 
     They are for each number of its passes outside of blocks and of split backwards. `values` has a row for each number
     outside of blocks and a column for each number split, as `counts` has (`ModeCounts`). Arguments are in groups: one
