@@ -86,7 +86,8 @@ def run(args: Namespace) -> Exit:
     """Solve the cells not yet in the sweep's store, print the table, and write the files if `-o` names a folder.
 
     The exit code is 0 if some cell has a value, else 1 if no cell is open, else 3; 130 after Ctrl-C. Open are cells
-    that failed, or whose schedule was not found in time.
+    that failed, or whose schedule was not found in time. It is 2 if the store or a file cannot be written, and the
+    table is printed nevertheless.
     """
     sweep = read_sweep(args.file, args.set, args.same_model, args.objective)
     _refuse_options(sweep, args)
@@ -101,17 +102,25 @@ def run(args: Namespace) -> Exit:
         found = _solved(sweep, store, args)
     if not args.json:
         show(found)
-    with not_interrupted():
-        files = _written(found, folder, args)
-        if folder:
-            page = sweep_report(found, perf_counter() - since, args, as_typed)
-            files.append(write_whole(folder / "report.html", page))
-            record_output(folder, "sweep", files)
-    files = [store_path, *files]
-    if args.json:
-        write_json(found.document() | {"files": [str(path) for path in files]})
-    else:
+    if found.not_stored:
+        complain(
+            f"{found.not_stored}; the store has the cells that ended before, and the same command goes on from there"
+        )
+    files: list[Path] = [store_path]
+    try:
+        with not_interrupted():
+            for path in _written(found, folder, args, perf_counter() - since, as_typed):
+                files.append(path)
+            if folder:
+                record_output(folder, "sweep", files[1:])
+    finally:
+        # What was found is told even where the disk is full.
+        if args.json:
+            write_json(found.document() | {"files": [str(path) for path in files]})
+    if not args.json:
         files_written(files)
+    if found.not_stored:
+        return Exit.BAD_INPUT
     if found.interrupted:
         complain("interrupted: all cells solved until then are kept; the same command goes on from there")
         return Exit.INTERRUPTED
@@ -210,21 +219,25 @@ def _notes(sweep: Sweep) -> list[str]:
     return list(dict.fromkeys(notes))
 
 
-def _written(found: Table, folder: Path | None, args: Namespace) -> list[Path]:
-    files = []
+def _written(
+    found: Table, folder: Path | None, args: Namespace, seconds: float, as_typed: str | None
+) -> Iterator[Path]:
+    """Write the files of a sweep that took `seconds`, and yield each one's path; `as_typed` is the input's text."""
     if folder is not None:
-        files.append(write_whole(folder / "results.csv", to_csv(found)))
+        yield write_whole(folder / "results.csv", to_csv(found))
         if args.parquet:
-            files.append(write_whole(folder / "results.parquet", to_parquet(found)))
-        files += [write_whole(folder / name, image) for name, image in pictures(found).items()]
+            yield write_whole(folder / "results.parquet", to_parquet(found))
+        for name, image in pictures(found).items():
+            yield write_whole(folder / name, image)
     for number in args.write:
         outcome = found.rows[number].outcome
         if outcome is None or outcome.schedule is None:
             complain(f"--write {number}: the cell has no schedule ({found.rows[number].reason or 'not solved'})")
             continue
-        texts = cell_texts(found.rows[number].cell, outcome)
-        files += [write_whole((folder or Path()) / name, text) for name, text in texts.items()]
-    return files
+        for name, text in cell_texts(found.rows[number].cell, outcome).items():
+            yield write_whole((folder or Path()) / name, text)
+    if folder is not None:
+        yield write_whole(folder / "report.html", sweep_report(found, seconds, args, as_typed))
 
 
 COMMANDS.register(

@@ -147,7 +147,8 @@ class Store:
             try:
                 yield database
             except BaseException:
-                database.execute("ROLLBACK")
+                if database.in_transaction:  # SQLite ends it itself where the disk is full
+                    database.execute("ROLLBACK")
                 raise
             database.execute("COMMIT")
         except sqlite3.Error as error:

@@ -146,7 +146,9 @@ class Table(Tabular):
 
     `solved` is the number of cells whose search ended in this run, without those that failed or were interrupted.
     `read` is the number of cells that needed no search, since their outcomes were already in the store. `interrupted`
-    is True if the sweep was stopped before every cell was solved or had failed.
+    is True if the sweep was stopped before every cell was solved or had failed. `not_stored` is the error that ended it
+    because the store could not be written, as on a full disk: the last rows are in the table alone. Empty if there was
+    none.
     """
 
     sweep: Sweep
@@ -154,6 +156,7 @@ class Table(Tabular):
     solved: int = 0
     read: int = 0
     interrupted: bool = False
+    not_stored: str = ""
 
     def summary(self) -> str:
         """Return the name of the sweep, and the states of its cells, as a line."""

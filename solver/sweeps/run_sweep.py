@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from threading import Event
 
+from pipesched.errors import BadInput
 from pipesched.sweeps.cells import Cell, Sweep
 from pipesched.sweeps.outcome import Outcome
 from pipesched.sweeps.store import Store
@@ -65,7 +66,7 @@ def run_sweep(
     """Return the table of all cells of a sweep; cells known to the store are read from it, others added to it.
 
     `report` is called with a `Moment` when a cell begins or ends. Setting `stop` ends the sweep with the outcomes found
-    so far.
+    so far. So does a store that can no longer be written: the table has the outcomes that it lacks, and says why.
     """
     run = _Run(sweep, store, executor, options, report or (lambda _: None), stop or Event())
     run.all()
@@ -89,15 +90,21 @@ class _Run:
         self._failures: dict[str, str] = {}
         self._tries: Counter[str] = Counter()
         self._seconds: list[float] = []
+        self._not_stored = ""
+
+    @property
+    def _ending(self) -> bool:
+        """True if no further cell is begun: the user stopped the sweep, or the store cannot be written."""
+        return self._stop.is_set() or bool(self._not_stored)
 
     def all(self) -> None:
         """Run all cells until none is left, or the user stops the sweep and the running ones have ended."""
         self._say(None)
         stopped = False
-        while self._executor.running or (self._queue and not self._stop.is_set()):
-            while self._queue and not self._stop.is_set() and len(self._executor.running) < self._executor.slots:
+        while self._executor.running or (self._queue and not self._ending):
+            while self._queue and not self._ending and len(self._executor.running) < self._executor.slots:
                 self._submit(self._queue.pop(0))
-            if self._stop.is_set() and not stopped:
+            if self._ending and not stopped:
                 stopped = True
                 self._executor.stop()
             for ended in self._executor.ended(_POLL):
@@ -109,8 +116,8 @@ class _Run:
         """Return the table of all cells of the sweep, with the outcomes so far."""
         over = {key for key, known in self._known.items() if known.finished} | self._failures.keys()
         rows = tuple(self._row(cell) for cell in self._sweep.cells)
-        interrupted = self._stop.is_set() and not self._cells.keys() <= over
-        return Table(self._sweep, rows, len(self._seconds), self._read, interrupted)
+        interrupted = self._ending and not self._cells.keys() <= over
+        return Table(self._sweep, rows, len(self._seconds), self._read, interrupted, self._not_stored)
 
     def _row(self, cell: Cell) -> Row:
         if cell.refused:
@@ -152,7 +159,7 @@ class _Run:
         """
         cell = self._cells[ended.key]
         if ended.outcome is None:
-            if ended.lost and self._tries[cell.key] < _TRIES and not self._stop.is_set():
+            if ended.lost and self._tries[cell.key] < _TRIES and not self._ending:
                 self._queue.insert(0, cell)
             else:
                 self._failures[cell.key] = ended.failure
@@ -164,9 +171,18 @@ class _Run:
         self._say(self._row(cell))
 
     def _keep(self, cell: Cell, outcome: Outcome) -> None:
-        self._known[cell.key] = self._store.keep(cell.key, outcome)
+        self._known[cell.key] = self._stored(cell.key, outcome)
         for other, found in self._neighbours.settled(cell):
-            self._known[other.key] = self._store.keep(other.key, found, solved=False)
+            self._known[other.key] = self._stored(other.key, found, solved=False)
+
+    def _stored(self, key: str, outcome: Outcome, solved: bool = True) -> Outcome:
+        """Store an outcome; returns it merged with what is known of the cell, also if the store cannot be written."""
+        try:
+            return self._store.keep(key, outcome, solved)
+        except BadInput as error:
+            self._not_stored = self._not_stored or str(error)
+            before = self._known.get(key)
+            return outcome if before is None else before.merged(outcome)
 
     def _say(self, last: Row | None) -> None:
         waiting = len(self._queue) + len(self._executor.running)

@@ -95,6 +95,21 @@ def test_every_cell_is_solved_as_if_alone_and_only_once(tmp_path: Path) -> None:
     ][::-1]
 
 
+def test_a_store_that_fills_up_ends_the_sweep_with_its_table(tmp_path: Path) -> None:
+    of = sweep("memory=1..9")
+    with Store(tmp_path / "s.sqlite") as store:
+        store.enter(of)
+        (pages,) = store._database.execute("PRAGMA page_count").fetchone()
+        store._database.execute(f"PRAGMA max_page_count = {pages + 2}")  # as on a full disk
+        found = run_sweep(of, store, InTurn(Event()), Options(LIMITS))
+        assert "s.sqlite: cannot be written: database or disk is full" in found.not_stored
+        kept = store.known(cell.key for cell in of.cells)
+    shown = [row for row in found.rows if row.value is not None]
+    assert found.interrupted and 0 < len(kept) < len(shown) < len(found.rows)
+    again = ran(of, tmp_path, InTurn(Event()))
+    assert (again.not_stored, again.interrupted, again.count(State.OPTIMAL)) == ("", False, 9)
+
+
 def test_schedules_go_to_more_memory_and_bounds_to_less(tmp_path: Path) -> None:
     """Of three cells that are searched for no time at all, each ends with what is best for all."""
     cells = {cell.capacities[0]: cell for cell in sweep("memory=1..3", "microbatches=4").cells}
