@@ -25,7 +25,10 @@ from solver.calibration.rates_fit import fit_rates
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments: measured files, the model and device they were measured with, and the output file."""
+    """Add the arguments: measured files, model, training, device, layout of a trace, file to write, and `--json`.
+
+    The layout is that of the run in a trace or in what `profile` wrote: sizes, `--partition` and `--recompute`.
+    """
     parser.add_argument(
         "measured",
         metavar="MEASURED",

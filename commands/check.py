@@ -25,7 +25,10 @@ from solver.backends.recheck_refutation import recheck_refutation
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments. The checked files carry their problem, bound and evidence, so there is no problem file."""
+    """Add the arguments: a schedule, plan answer or sweep store, or its folder; `--again`, its limits, and `--json`.
+
+    The checked files carry their problem, bound and evidence, so there is no problem file.
+    """
     parser.add_argument(
         "schedule",
         metavar="SCHEDULE",

@@ -34,7 +34,11 @@ from solver.solve import without_search
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments: problem or plan files, schedules, measured traces to read, noise, limits, and the picture."""
+    """Add the arguments: problem files or a plan file, and the options for the schedules, the search and the output.
+
+    Schedules: `--schedules`, `--with`, `--measured` (traces to read), `--no-optimal`. Search: objective and limits.
+    Output: noise, `--bars`, `--why-not`, `--watch`, `--json`, and `-o` for a picture of the noise or of the traces.
+    """
     parser.add_argument(
         "problems",
         metavar="PROBLEM",
@@ -73,9 +77,9 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Exit:
     """Simulate the schedules, search a better one unless `--no-optimal`, and print all side by side.
 
-    With `--measured` it compares measured traces with their prediction instead. Exit code 1 if the problem is
-    infeasible or none of the schedules in `--schedules` applies, 130 after Ctrl-C. `BadInput` for options that do not
-    go together.
+    A plan file, several problem files, or `--measured` (traces against their prediction) have tables of their own. For
+    one problem, exit code 1 if it is infeasible or none of the schedules in `--schedules` applies, 130 after Ctrl-C.
+    `BadInput` for options that do not go together.
     """
     if not args.problems and not args.measured:
         raise BadInput("found no problem file; allowed: compare PROBLEM, or compare --measured TRACE")

@@ -33,7 +33,7 @@ _PLACES = {"DIR": shtab.DIRECTORY} | dict.fromkeys(
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the argument that names the shell."""
+    """Add the argument `shell`, whose choices are the keys of `SHELLS`, and `--json`."""
     places = "; ".join(f"{shell}: {place}" for shell, place in SHELLS.items())
     parser.add_argument("shell", choices=list(SHELLS), help=f"print the script for it, to be kept as {places}")
     add_json(parser)

@@ -16,7 +16,7 @@ from runtime.exporters.catalogue import EXPORTERS
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments: schedule file, format and output path."""
+    """Add the arguments: schedule file, `--format` (default torch-csv), its options, main output file, `--json`."""
     parser.add_argument("schedule", metavar="SCHEDULE", help="schedule file (JSON)")
     formats = "; ".join(f"{exporter.name}: {exporter.description}" for exporter in EXPORTERS)
     parser.add_argument("--format", default="torch-csv", help=formats)

@@ -17,7 +17,7 @@ from pipesched.measurement.memory_fit import fit_memory
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments: the file of measured peaks, and the output file."""
+    """Add the arguments: the file of measured peaks, the plan file part to write (`-o`), and `--json`."""
     parser.add_argument("peaks", metavar="FILE", help="layers, and runs with their partition and peaks (YAML or JSON)")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the layers as a part of a plan file (YAML)")
     add_json(parser)

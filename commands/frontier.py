@@ -32,7 +32,7 @@ from solver.analysis.pareto_sweep import FLAT, frontier
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments: problem file, limits of the search, number and range of the capacities, and the picture."""
+    """Add the arguments: problem file, objective, limits, capacities, picture, `--watch`, and `--json`."""
     add_problem(parser)
     add_watch(parser)
     add_limits(parser)

@@ -14,7 +14,7 @@ from pipesched.files.plan_file import read_plan
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments: a plan file, and the output file."""
+    """Add the arguments: a plan file, the part of a plan file to write (`-o`), and `--json`."""
     parser.add_argument("plan", metavar="PLAN", help="plan file (YAML or JSON), with layers or with model and hardware")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the layers as a part of a plan file (YAML)")
     add_json(parser)

@@ -41,7 +41,10 @@ _SECONDS = 50  # to search; with reading, pictures and files the command takes a
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments: model, devices, limits of the search, and output folder."""
+    """Add the arguments: model configuration, number of GPUs, training, sizes to fix, and options of the search.
+
+    These are limits and `--for`, a runtime. The output is a folder (`-o`) and `--json`.
+    """
     parser.add_argument("source", metavar="CONFIG", help=KINDS)
     parser.add_argument("--gpus", type=whole(1, 10**5), metavar="N", help="devices in all; required")
     add_training(parser, "micro-batches of one step, shared among the data parallel replicas", several=True)

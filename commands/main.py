@@ -29,7 +29,8 @@ from pipesched.errors import BadInput, Deadlock, Disagreement, defect_note, rais
 def main(arguments: Sequence[str] | None = None, began: float | None = None) -> int:
     """Run the command line and return the exit code.
 
-    Time limits count from `began`, the start of the process on the monotonic clock (default: this call).
+    `arguments` are the words after the program's name (None: this process's). Time limits count from `began`, the start
+    of the process on the monotonic clock in seconds (None: this call).
     """
     began = time.monotonic() if began is None else began
     never_fail_to_print()

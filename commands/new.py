@@ -76,7 +76,7 @@ objective: makespan       # or span, or period
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments: output file, and the model configuration and settings for a plan file."""
+    """Add the arguments: file to write; with `--from` a model configuration, devices, training, sizes; `--json`."""
     parser.add_argument("file", metavar="NAME", nargs="?", help="file to write (default: standard output)")
     parser.add_argument("-o", "--output", metavar="FILE", help="the same as NAME")
     model = parser.add_argument_group("a plan file of a model")

@@ -23,7 +23,7 @@ _MOST_STAGES = 10**6
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments: the problem, the two passes, and limits of the search."""
+    """Add the arguments: problem file, stages of the two passes, limits, picture, `--json`, `--watch`."""
     parser.add_argument("problem", metavar="PROBLEM", help="problem file, YAML or JSON")
     for side in ("forward", "backward"):
         text = f"the stage whose {side} it is (default: 0)"
@@ -35,7 +35,10 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Search the best interleaving of one stage's forward and another's backward, print it, and with `-o` draw it."""
+    """Search the best interleaving of one stage's forward and another's backward, print it, and with `-o` draw it.
+
+    Exit code `INTERRUPTED` after Ctrl-C, else `DONE`.
+    """
     problem = problem_of(args.problem, None)
     if args.output:
         picture_kind(Path(args.output))  # before the search, since it may be refused

@@ -49,7 +49,7 @@ from targets.step_document import step_document
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments: plan file, limits of the search, and output folder."""
+    """Add the arguments: plan file, limits, `--for`, output folder, `--explain`, settings, `--watch`, `--json`."""
     parser.add_argument("plan", metavar="FILE", help="plan file, YAML or JSON")
     add_watch(parser)
     add_limits(parser)

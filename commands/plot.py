@@ -20,7 +20,7 @@ from plots.html.page import page
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments: the schedule file, and the picture's path."""
+    """Add the arguments: schedule file, `--kind` of picture, `--zoom`, the picture's path, `--text`, and `--json`."""
     parser.add_argument("schedule", metavar="SCHEDULE", help="schedule file (JSON)")
     parser.add_argument(
         "--kind", default="gantt", help=f"one of {', '.join(PLOTS.names())} (default: gantt); a page of HTML holds all"

@@ -30,7 +30,7 @@ from runtime.running.torch_timing import SPLITS
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments: model, pipeline, method of measuring and output; or traces of a run."""
+    """Add the arguments: model, pipeline and method of measuring, or traces of a run; the file to write; `--json`."""
     parser.add_argument(
         "--from-trace",
         metavar="FILE",

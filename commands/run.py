@@ -30,7 +30,7 @@ _SHORTEST = 0.04  # seconds: the shortest pass of sleeping stages, long compared
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments: schedule file, model, method of running, output folder."""
+    """Add the arguments: schedule file, model, backend, lowering, method of running, output folder, `--json`."""
     parser.add_argument("schedule", metavar="SCHEDULE", help="schedule file (JSON)")
     parser.add_argument("--backend", choices=["torch"], default="torch", help="the runtime (default: torch)")
     model = add_model(parser)

@@ -17,7 +17,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Print name, requirements, closed forms and reference of each schedule."""
+    """Print name, requirements, closed forms and reference of each published schedule; exit code 0."""
     if args.json:
         keys = ("name", "reference", "needs", "bubble", "peak")
         write_json({"schedules": [{key: getattr(h, key) for key in keys} for h in HEURISTICS]})

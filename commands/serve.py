@@ -15,7 +15,7 @@ from pipesched.extras import to_install
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments: address to listen on, and limits of a solve."""
+    """Add the arguments: address, names to allow, limits of solves and of idle time, `--open`, and `--json`."""
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine)")
     parser.add_argument(
         "--port", type=whole(0, 65535), default=8765, help="port to listen on; 0: any free one (default: 8765)"

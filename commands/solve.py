@@ -68,7 +68,11 @@ _OF_ONE_SIZE = {
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments: problem file, objective, limits of the search, further analyses, and output folder."""
+    """Add the arguments: problem file, objective, limits, starting point, further analyses, and output.
+
+    The start is `--start` (a schedule file), `--from-state` or `--measured` (durations). Analyses: less memory,
+    `--robust`, `--explain`. `--for` is a runtime. Output: folder `-o`, `--text`, `--why-not`, `--watch`, `--json`.
+    """
     add_problem(parser)
     add_watch(parser)
     add_limits(parser)

@@ -43,7 +43,7 @@ _STORE = "sweep.sqlite"
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments: problem or plan file, fields, limits and place of the search, store, and output folder."""
+    """Add the arguments: problem or plan file, fields (`--set`), objective, limits, jobs or cluster, store, output."""
     parser.add_argument("file", metavar="FILE", help="problem file or plan file, YAML or JSON")
     parser.add_argument(
         "--set",

@@ -28,7 +28,10 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Check times, order and the figures that the file states, and print the faults; exit code 1 if there are any."""
+    """Check times, order and the figures that the file states; print figures, faults and any deadlock.
+
+    With `--json` an object instead. Exit code 1 if there are faults or the order deadlocks.
+    """
     file = read_schedule(args.schedule)
     violations = validate(file.timeline)
     violations += [Violation("claim", (), text) for text in file.false_claims()]

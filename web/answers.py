@@ -24,7 +24,7 @@ _PATIENCE = 15.0  # seconds after which a silent stream of events says that it i
 
 
 class Page:
-    """Handlers for all requests of the page."""
+    """Handlers for all requests of the page to one server, whose limits are the `settings` from which it is made."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -51,24 +51,31 @@ class Page:
             self._solves.end()
 
     async def start(self, _: Request) -> Response:
-        """Return fields of the form, examples, formats and limits."""
+        """Return as JSON the page's start data: version, form, examples, formats, targets, and limits of the server."""
         return JSONResponse((await all_of(self._quick, "start", self._settings))["start"])
 
     async def compare(self, request: Request) -> Response:
-        """Return all published schedules on a problem: a line of JSON for each result as it becomes known."""
+        """Return all published schedules on a problem: a line of JSON for each result as it becomes known.
+
+        The request is a `Compare`; a mistake in the file is a line too.
+        """
         asked = await read(request, Compare, self._settings.body_bytes)
         edits = [(edit.path, edit.typed) for edit in asked.edits]
         return StreamingResponse(lines(self._quick, "compare", asked.text, edits, self._settings), media_type=LINES)
 
     async def chart(self, request: Request) -> Response:
-        """Return the chart of one published schedule."""
+        """Return as JSON the chart of one published schedule; the request is a `Chart`.
+
+        `BadInput` if it does not apply.
+        """
         asked = await read(request, Chart, self._settings.body_bytes)
         return JSONResponse((await all_of(self._quick, "chart", asked.text, asked.schedule, self._settings))["chart"])
 
     async def begin(self, request: Request) -> Response:
-        """Begin a solve and return its name, by which the page follows it.
+        """Begin a solve and return JSON with its name under `solve`, by which the page follows it.
 
-        The request has the problem's text and limits; `BadInput` has a line for each limit above the server's.
+        The request is a `Begin`; `BadInput` has a line for each limit above the server's, or says that the queue is
+        full or the tab has a solve already.
         """
         asked = await read(request, Begin, self._settings.body_bytes)
         most = self._settings
@@ -87,19 +94,23 @@ class Page:
         return JSONResponse({"solve": self._solves.begin(order).name})
 
     async def watch(self, request: Request) -> Response:
-        """Return the events of a solve: all that is known, then every change."""
+        """Return the events of a solve as server-sent events: all that is known, then every change until it is over.
+
+        `BadInput` if the solve named in the address is not known.
+        """
         solve = self._solves[request.path_params["name"]]
         return StreamingResponse(events(self._solves.watch(solve, _PATIENCE), self._closing), media_type=EVENTS)
 
     async def stop(self, request: Request) -> Response:
-        """Stop a solve; its result so far is kept."""
+        """Stop the solve named in the address, and keep its result so far; `BadInput` if it is not known."""
         self._solves.stop(self._solves[request.path_params["name"]])
         return JSONResponse({})
 
     async def file(self, request: Request) -> Response:
         """Return a file to download: of the schedule that a solve has found, or of a published schedule on a problem.
 
-        `BadInput` if there is no schedule.
+        The request is a `File`; if it has both, the solve counts. `BadInput` if there is no schedule, or neither is
+        given.
         """
         asked = await read(request, File, self._settings.body_bytes)
         if asked.solve is not None:

@@ -28,7 +28,7 @@ _HEADERS = {
 
 
 class Guards:
-    """Middleware that refuses requests that no page of this server makes, before anything is read."""
+    """Middleware that refuses requests that no page of this server makes, before `app`, the application, is called."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app, self._settings = app, settings

@@ -54,7 +54,10 @@ def _our_path() -> Iterator[None]:
 
 
 class Process:
-    """A task in a process of its own; `messages` yields what it sends, and ends with it."""
+    """The task named `work`, called with `arguments` in a process of its own, which may take the memory in `settings`.
+
+    After `start`, `messages` yields what it sends, and ends with it.
+    """
 
     def __init__(self, settings: Settings, work: str, *arguments: object) -> None:
         self._settings, self._work, self._arguments = settings, work, arguments

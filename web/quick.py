@@ -14,7 +14,7 @@ BUSY = ("failed", "the server is busy; try again in a moment")
 
 
 class Quick:
-    """A runner of short tasks; those that exceed the time limit are ended."""
+    """A runner of short tasks in processes of their own; `settings` limit how many run or wait, and their time."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

@@ -17,21 +17,21 @@ class _Asked(BaseModel):
 
 
 class Edit(_Asked):
-    """A text typed into a field of the form; an empty text removes its key."""
+    """A text typed into the field `path` of the form; an empty text removes its key from the file."""
 
     path: _Short
     typed: Annotated[str, Field(max_length=20_000)]
 
 
 class Compare(_Asked):
-    """A request for all published schedules: a problem's text, and edits of the form to be made in it."""
+    """A request for all published schedules on the problem file in `text`, after the form's `edits` in their order."""
 
     text: str
     edits: Annotated[list[Edit], Field(max_length=50)] = []
 
 
 class Chart(_Asked):
-    """A request for the chart of one published schedule of a problem."""
+    """A request for the chart of the published schedule named `schedule`, on the problem file in `text`."""
 
     text: str
     schedule: _Short

@@ -48,7 +48,7 @@ class _Server(uvicorn.Server):
 
 
 def is_loopback(host: str) -> bool:
-    """Return True if only this machine can reach a host name or address."""
+    """Return True for `localhost` and addresses that only this machine can reach; False for any other name."""
     if host == "localhost":
         return True
     try:

@@ -14,7 +14,11 @@ _LAST = frozenset({"solution", "failed", "mistakes"})
 
 @dataclass(frozen=True)
 class Order:
-    """A request for a solve; a browser `tab` has one solve at a time. `target`: its runtime (None: any)."""
+    """A request for a solve of the problem or plan file in `text`, for at most `seconds`, with `workers` threads.
+
+    `seed` is that of the search; a browser `tab`, named by a text, has one solve at a time. `target` is the runtime to
+    which schedules are restricted (None: any).
+    """
 
     text: str
     seconds: float

@@ -17,7 +17,10 @@ _LOOK = 5.0  # seconds between looks for solves that nobody watches
 
 
 class Solves:
-    """All solves of a server. It runs in the event loop alone, so that nothing changes between two awaits."""
+    """All solves of a server, with the limits in `settings`; a stopped process is killed after `grace` seconds.
+
+    It runs in the event loop alone, so that nothing changes between two awaits.
+    """
 
     def __init__(self, settings: Settings, grace: float = GRACE) -> None:
         self._settings, self._grace = settings, grace

@@ -45,7 +45,10 @@ async def lines(quick: Quick, work: str, *arguments: object) -> AsyncIterator[st
 
 
 async def events(news: AsyncGenerator[_News], closing: asyncio.Event) -> AsyncIterator[str]:
-    """Yield server-sent events until the solve is over or the server is closing."""
+    """Yield the server-sent events of `news`, until these end or `closing` is set, and close `news`.
+
+    None among the news becomes a comment that keeps the connection alive.
+    """
     closed = asyncio.ensure_future(closing.wait())
     following = asyncio.ensure_future(_next(news))
     try:

@@ -16,7 +16,7 @@ from solver.published import simulated_and_validated
 
 
 def add_schedules(parser: ArgumentParser) -> None:
-    """Add the options `--schedules` and `--with`."""
+    """Add `--schedules`, names with commas between them (default None), and `--with`, files (`others`, default [])."""
     parser.add_argument("--schedules", metavar="A,B", help="only these schedules (default: all)")
     parser.add_argument(
         "--with",

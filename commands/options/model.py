@@ -17,7 +17,7 @@ SIZES = {
 
 
 def add_model(parser: ArgumentParser) -> _ArgumentGroup:
-    """Add the options for the model; returns their group, so that a command can add more."""
+    """Add `--model`, the user's own, and an option for each size of the small GPT; return their group."""
     model = parser.add_argument_group("model (default: a small GPT)")
     model.add_argument("--model", metavar="PACKAGE.MODULE:FUNCTION", help="your own stages: a function of `stages`")
     for size, what in SIZES.items():

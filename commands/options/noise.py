@@ -30,7 +30,7 @@ COLUMNS = (
 
 
 def add_noise(parser: ArgumentParser, seed: bool) -> None:
-    """Add the options for noise; `seed` adds `--seed` for commands without it."""
+    """Add `--noise`, a share or None, and `--samples`; and also `--seed` if `seed` is True, for commands without it."""
     parser.add_argument(
         "--noise",
         type=share,

@@ -62,7 +62,7 @@ def add_training(group: ArgumentParser | _ArgumentGroup, microbatches: str, seve
 
 
 def add_sizes(group: ArgumentParser | _ArgumentGroup, names: tuple[str, ...], default: str) -> None:
-    """Add an option for each named size of parallelism.
+    """Add an option for each named size of parallelism: a whole number of at least 1, or None if it is not given.
 
     `default` is the text that the help gives as the default.
     """
@@ -98,5 +98,5 @@ def _pairs(option: str, given: list[str] | None) -> dict[str, Any]:
 
 
 def missing(args: Namespace, *names: str) -> list[str]:
-    """Return those of the named options that the user did not give, as they are typed (`--gpus`)."""
+    """Return those of `names`, in their order, that the user gave no option for, as they are typed (`--gpus`)."""
     return [f"--{name}" for name in names if getattr(args, name) is None]

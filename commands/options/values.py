@@ -53,7 +53,7 @@ def whole(least: int, most: int) -> Callable[[str], int]:
 
 
 def wholes(least: int, most: int) -> Callable[[str], tuple[int, ...]]:
-    """Return a converter for comma-separated whole numbers from `least` to `most`, without duplicates."""
+    """Return a converter for comma-separated whole numbers from `least` to `most`; repeated ones count once."""
     one = whole(least, most)
 
     def read(text: str) -> tuple[int, ...]:

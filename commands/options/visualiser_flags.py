@@ -18,7 +18,10 @@ DEFAULT_PICTURE = "pipeline_1f1b.png"
 
 
 def add_flags(parser: ArgumentParser) -> None:
-    """Add the older visualiser's flags, in its spelling."""
+    """Add the older visualiser's flags: configuration file, stages, micro-batches, times of passes and transfers.
+
+    Their values stay text; None where not given.
+    """
     flags = parser.add_argument_group("instead of a problem file")
     flags.add_argument(
         "-c",

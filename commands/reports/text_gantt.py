@@ -23,7 +23,7 @@ _SHORT = 16  # rows that are shown unasked
 
 
 def add_text(parser: ArgumentParser) -> None:
-    """Add the option `--text`, which draws the chart on standard output."""
+    """Add `--text` and `--no-text`, which draw the chart on standard output or do not; None without either."""
     parser.add_argument(
         "--text",
         action=BooleanOptionalAction,

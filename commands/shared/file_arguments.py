@@ -51,9 +51,9 @@ def problem_of(path: str, objective: str | None) -> Problem:
 
 
 def problem_sizes_of(path: str, objective: str | None) -> list[tuple[Problem, int | None]]:
-    """Return the problem of each micro-batch size that a file lists.
+    """Return the problem of each micro-batch size that a file lists, in its order; one for a file without a list.
 
-    Each has the number of sequences in a micro-batch; None if not known. Prints the notes of each problem. `objective`
+    Each has the number of sequences in a micro-batch, None if not known. Prints the notes of each problem. `objective`
     replaces the file's, if given.
     """
     return [(_of(problem, path, objective), sequences) for problem, sequences in read_problem_sizes(path)]

@@ -73,9 +73,10 @@ def read_measured(paths: Sequence[str], args: Namespace) -> MeasuredFiles:
 
 
 def observations_of(files: MeasuredFiles, args: Namespace, wanted: Wanted) -> list[Observation]:
-    """Return the observations, each with its file's configuration unless `--config` gives one.
+    """Return the observations: those of tables of steps first, then of files with times, then of profiles by layer.
 
-    `BadInput` if there is none.
+    Each is for the configuration of its file, or for `--config` if that is given. `BadInput` if there is neither, or
+    for a profile by layer whose unit of time is unknown. `wanted` are the training settings of profiles by layer.
     """
     configs = dict[str, ModelConfig]()
 

@@ -46,7 +46,7 @@ def note_plan(path: str, problem: PlanProblem) -> None:
 
 
 def write_json(document: object) -> None:
-    """Print the JSON object of a `--json` run."""
+    """Print a document on standard output as the JSON object of `--json`; NaN and infinite numbers become null."""
     print(simplejson.dumps(document, ignore_nan=True, indent=1))
 
 

@@ -20,7 +20,7 @@ from runtime.partitions.plan_settings import PlanSettings
 
 
 def add_settings(parser: ArgumentParser) -> None:
-    """Add `--settings`, and `--partition`, which reads a runtime's setting."""
+    """Add `--settings`, names or None, and `--partition`, a runtime's setting `FORMAT=SETTING` to read, or None."""
     formats = "; ".join(f"{form.name}: {form.description}" for form in PARTITION_FORMATS)
     parser.add_argument(
         "--settings", metavar="NAMES", help=f"settings of runtimes, separated by commas, or all: {formats}"
@@ -147,9 +147,9 @@ def _notes(one: PlanSettings, target: str | None) -> Iterator[str]:
 
 
 def settings_document(found: Sequence[PlanSettings]) -> dict[str, object]:
-    """Return `settings` of `plan --json`, each by its name with its figures, and `settings_refused`.
+    """Return the part `{"settings": …}` of `plan --json`: the entries of `PlanSettings.document` of all formats.
 
-    The latter has by format the `reason`, and `instead`, always None; it is missing if no format was refused.
+    If formats were refused, `settings_refused` has by format the `reason`, and `instead`, always None.
     """
     settings: dict[str, object] = {}
     for one in found:

@@ -98,9 +98,9 @@ def _discard_errors(_: OSError) -> None:
 
 @contextmanager
 def heed_signals() -> Iterator[None]:
-    """Context in which the signals that end a command raise `KeyboardInterrupt` on the main thread.
+    """Context in which the signals that end a command raise `KeyboardInterrupt`, so that open files are cleaned up.
 
-    So open files are cleaned up.
+    It works on the main thread; on others it does nothing. Earlier handlers are restored at its end.
     """
     for each in (terminated, hung_up, ended):
         each.clear()
@@ -168,9 +168,10 @@ def leave(code: int) -> NoReturn:
 
 
 def exit_code(code: int) -> int:
-    """Return the exit code to report for a command that ended with `code`.
+    """Return the exit code to report for a command that ended with `code`; most often `code` itself.
 
-    Another one after SIGTERM, SIGHUP or a closed output.
+    `DONE` becomes `READER_GONE` if nobody reads standard output any more, or `BAD_INPUT` if it could not be written;
+    `INTERRUPTED` becomes `TERMINATED` after SIGTERM, or `HUNG_UP` after SIGHUP.
     """
     if code == Exit.DONE and reader_gone.is_set():
         return Exit.READER_GONE

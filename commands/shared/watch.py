@@ -29,7 +29,10 @@ def add_watch(parser: ArgumentParser) -> None:
 
 
 def stop_event(args: Namespace) -> Event:
-    """Return the event that asks a search to stop: set by a changed file under `--watch`, or by a signal."""
+    """Return the event that asks a search to stop: `args.stop`, set by a changed file under `--watch`, else a new one.
+
+    The caller lets signals set it (`interrupt_sets`).
+    """
     found = getattr(args, "stop", None)
     return found if isinstance(found, Event) else Event()
 
@@ -37,8 +40,8 @@ def stop_event(args: Namespace) -> Event:
 def watch(args: Namespace, answer: Callable[[], int]) -> int:
     """Run `answer`, and again after each change of an input file, until it is interrupted; return its last exit code.
 
-    A change stops the search under way; lines in between say what the command waits for. `BadInput` without input
-    files, or with `--json`.
+    A change stops the search under way; lines in between say what the command waits for. For each run `args.stop` is a
+    new event, and `args.began` the time when it began. `BadInput` without input files, or with `--json`.
     """
     if args.json:
         raise BadInput("found --watch with --json; allowed: one of them, since --json prints one object")

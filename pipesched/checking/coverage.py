@@ -38,7 +38,7 @@ def require_covered(problem: Problem, also_known: frozenset[str] = frozenset()) 
 
 
 def unknown(problem: Problem) -> list[str]:
-    """Return the names of quantities that the problem uses and that the check does not know."""
+    """Return the names of fields that the problem uses and the check does not know; empty if it covers the problem."""
     used = _used(problem, _PROBLEM)
     parts: tuple[tuple[Sequence[object], set[str]], ...] = (
         (problem.stages, _STAGE), (problem.pools, _POOL), ((problem.resources,), _RESOURCES),

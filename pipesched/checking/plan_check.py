@@ -32,9 +32,10 @@ _WEAKEST = (Verdict.VERIFIED, Verdict.TRUSTED, Verdict.NOT_VERIFIED, Verdict.REF
 
 
 class Stated(NamedTuple):
-    """The stated result of one placement of a plan problem, or of one of its variants.
+    """The stated result of one placement (`choice`) of a plan problem, or of its variant with the name `variant`.
 
-    `result` is None if it is missing.
+    `plan` is the problem, of a variant the variant's; `variant` is empty without variants. `result` is None if it is
+    missing.
     """
 
     plan: PlanProblem
@@ -46,7 +47,7 @@ class Stated(NamedTuple):
 def stated_of_each(
     plan: PlanProblem, choices: Sequence[ChoiceResult], variants: Sequence[VariantResult] = ()
 ) -> list[Stated]:
-    """Return the stated result of each placement that the plan allows, in each variant where there are several."""
+    """Return the stated result of each placement that the plan allows, in its order; with variants, one by one."""
     if not plan.variants:
         known = {one.choice: one for one in choices}
         return [Stated(plan, choice, known.get(choice)) for choice in plan.choices]

@@ -45,7 +45,7 @@ class Encoder(Addition):
 
     @property
     def own_devices(self) -> int:
-        """One with the placement on a device of its own."""
+        """1 if the encoder is placed on a device of its own, else 0."""
         return int(self.placement is EncoderPlacement.OWN_DEVICE)
 
     @property

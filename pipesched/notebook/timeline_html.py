@@ -40,7 +40,7 @@ def framed(line: str, picture: str) -> str:
 
 
 def timeline_svg(timeline: Timeline) -> str:
-    """Return the Gantt chart as SVG, followed by its legend; boxes have tips where there are not too many."""
+    """Return the Gantt chart as SVG, followed by its legend; boxes have tips if there are at most `MOST_WITH_TIPS`."""
     problem, whole = timeline.problem, makespan(timeline)
     boxes, shades = list(boxes_of(timeline)), shade_names(problem)
     colour_of = _colours(problem, len(shades))

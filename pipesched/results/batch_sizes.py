@@ -90,10 +90,12 @@ class BatchSizes:
         return value / best.value - 1 if best is not None and best.value else None
 
     def document(self) -> list[dict[str, Any]]:
-        """Return an entry for each size, under the key `sizes` in `--json`: proof status, value, bound, and excess.
+        """Return an entry for each size, in their order, for the key `sizes` of `--json`.
 
-        The excess of value and bound over the least value is a share. Numbers are floats in the file's units, None
-        where unknown. With objective free_memory there is its amount too, and how much less that is than the most.
+        The keys are `microbatches`, `microbatch_size` (sequences), `status`, `value`, `lower_bound`, `above_least` and
+        `at_least_above`, shares by which value and bound exceed the best value, and `reason`. Numbers are floats in the
+        file's units, None where unknown. If free memory is maximised first there are `free_memory` and `less_free`, the
+        amount by which the size leaves less than the best.
         """
         return [
             {

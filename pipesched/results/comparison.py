@@ -23,9 +23,10 @@ def with_solution(solution: Solution) -> list[Candidate]:
 
 
 def comparison_document(problem: Problem, candidates: Sequence[Candidate], lower_bound: Ticks) -> dict[str, object]:
-    """Return the object of `compare --json`: bound and a row for each schedule, in the file's units.
+    """Return the object of `compare --json`, in the file's units.
 
-    The argument `lower_bound` is in ticks of `problem`.
+    It has `name`, `objective`, `rows`, the `Candidate.record` of each of `candidates` in their order, and
+    `lower_bound`. The argument `lower_bound` is in ticks of `problem`.
     """
     return {
         "name": problem.name,

@@ -66,7 +66,7 @@ class MostFree:
 def free_from(document: Mapping[str, object]) -> MostFree:
     """Read the free memory and its bound from the object `free_memory` of a file.
 
-    KeyError, TypeError or ValueError for any other form.
+    KeyError, TypeError, ValueError or ArithmeticError for any other form.
     """
     value, bound = (Fraction(str(document[key])) for key in ("value", "upper_bound"))
     return MostFree(value, bound, "per_layer" in document)

@@ -145,7 +145,7 @@ class Layouts(Tabular):
         return [row.document() for row in self.rows]
 
     def summary(self) -> str:
-        """Return the recommended layout and its step as a line."""
+        """Return a line with the recommended layout's sizes above 1 and its step in ms, or that no layout fits."""
         one = self.recommended
         if one is None:
             return f"{self.name!r} on {self.gpus} GPUs: no layout fits"
@@ -155,9 +155,9 @@ class Layouts(Tabular):
     def document(self) -> dict[str, Any]:
         """Return the object of `layouts --json`, without the plan of the recommended layout.
 
-        It has the number of GPUs, the sequences of a step, the bound of a step's time (ms, None if some layouts were
-        not examined), a row for each layout, by step time, the sizes of the recommended one (None if none fits), the
-        reason for each that was refused, and by micro-batch size, as text, the share by which its best step is longer.
+        The keys are `gpus`, `sequences` (of a step), `step_lower_bound` (ms, None if some layouts were not examined),
+        `rows`, one for each layout, by step time, `recommended`, sizes by name, None if none fits, `refused`, reasons
+        by layout, and `by_microbatch_size`, by size as text the share by which its best step is longer than the best.
         """
         chosen = None if self.recommended is None else self.recommended.sizes
         return {

@@ -75,11 +75,10 @@ class ChoiceResult:
         return Status.OPTIMAL if self.best.value == self.lower_bound else Status.FEASIBLE
 
     def document(self) -> dict[str, object]:
-        """Return an entry under `choices` of `plan --json`.
+        """Return an entry under `choices` of `plan --json`: the keys of `Choice.document`, and the result.
 
-        It has the placement, its best value, bound, proof status and partition (layers of each stage), and any
-        `reason`. Value and bound are floats in the file's unit; value and partition are None without a plan, the bound
-        if there can be none.
+        These are `value` and `lower_bound`, floats in the file's unit, `status`, `partition` (layers of each stage),
+        and any `reason`. Value and partition are None without a plan, the bound if there can be none.
         """
         document: dict[str, object] = {
             **self.choice.document(),
@@ -143,7 +142,10 @@ class Plan(Tabular):
     free: MostFree | None = None
 
     def summary(self) -> str:
-        """Return the name of the plan problem, and the plan's value, as a line."""
+        """Return a line with the problem's name, status, the best plan's value, choice and layers, and the bound.
+
+        Without a plan it says "no plan" in their place. Numbers are decimals in the file's unit.
+        """
         unit, best = self.problem.time_unit, self.best
         value = "no plan" if best is None else f"{self.problem.objective.name} {plain(float(best.value))} {unit}"
         where = "" if best is None else f" ({best.choice}, layers {' '.join(map(str, best.partition.counts))})"
@@ -191,10 +193,11 @@ class Plan(Tabular):
     def document(self, settings: dict[str, object] | None = None) -> dict[str, object]:
         """Return the object of `plan --json`, in the file's units; `settings` are those of runtimes, by format.
 
-        It has status, value, bound and gap, the plan found (placement, layers of stages, recomputed layers, schedule,
-        figures), and the result of each placement that is allowed. Numbers are floats; without a plan, value and
-        figures are None. Only where they say something there are `sequence_chunks`, `lengths`, `piece_lengths`,
-        `free_memory`, `variants` and `reason`.
+        The keys are `name`, `objective`, `status`, `value`, `lower_bound` and `gap`; of the best plan, None without
+        one, `placement`, `chunks`, `partition` (layers by stage), `stage_device`, `recompute` (by stage the layers of
+        each mode), `schedule`, `bubble` and `idle` by objective, `peak_memory` and `memory_capacity` by device; then
+        `choices`, `certificate`, `settings`, `notes` and `wall_seconds`. Only where they say something there are
+        `sequence_chunks`, `lengths`, `piece_lengths`, `free_memory`, `variants` and `reason`.
         """
         best, metrics = self.best, self.metrics
         problem = None if best is None else best.timeline.problem

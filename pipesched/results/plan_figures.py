@@ -165,7 +165,10 @@ def searched(plan: PlanProblem) -> str:
 
 
 def stage_rows(plan: PlanProblem, best: PlanCandidate) -> list[StageRow]:
-    """Return every stage, those of modules last; a stage on two devices appears twice."""
+    """Return a row for every stage of the placement, in order, then for those of modules that feed it.
+
+    A stage on two devices has two rows. Parts of modules that all devices share have none.
+    """
     partition, placement = best.partition, best.choice.on(plan.cluster.devices)
     costs, layers = plan.costs(placement, partition), partition.layers_of(plan.model)
     counts, length = partition.recompute_counts(), partition.stages

@@ -72,7 +72,7 @@ class Replanned:
         return Schedule(tuple(passes), "replanned", orders, self.waits)
 
     def text(self) -> str:
-        """Return the verdict as a line."""
+        """Return a line with the status, value, bound, gap and number of tasks, or why no order was found."""
         if self.value is None:
             why = "time ended before an order of what remains was found"
             why = "memory lets no order of what remains run to its end" if self.status is Status.INFEASIBLE else why
@@ -86,10 +86,11 @@ class Replanned:
         return f"{self.status.value}: {name} {value}, lower bound {bound}, gap {share}; {begun}"
 
     def document(self) -> dict[str, object]:
-        """Return the result as a JSON object: status, value, bound, and `orders`, the tasks of each device.
+        """Return the result as a JSON object: `status`, `value`, `lower_bound`, `now`, `notes` and `orders`.
 
-        The tasks of all streams of a device are in order of start. Times are floats in the unit of the problem; the
-        value is None, and orders are empty, if none was found. Tasks that had begun are marked as `fixed`.
+        The latter has by device the tasks of all its streams in order of start, each with `name`, `start`, `end`, and
+        `fixed`, True if it had begun. Times are floats in the unit of the problem; the value is None, and orders are
+        empty, if none was found.
         """
         units, tasks = self.problem.in_units, self.tasks or {}
         return {

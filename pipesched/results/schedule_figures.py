@@ -26,9 +26,10 @@ def memory_capacity(problem: Problem) -> list[float | None]:
 
 
 def streams_document(timeline: Timeline) -> list[dict[str, object]]:
-    """Return for each stream an object with `device`, `stream`, and its times `busy` and `exposed` in the file's unit.
+    """Return for each stream, device by device, its times `busy` and `exposed` in the file's unit, as floats.
 
-    A stream is exposed while it runs and the first stream of its device does not.
+    The keys `device` and `stream` name it. A stream is exposed while it runs and the first stream of its device does
+    not.
     """
     in_units = timeline.problem.in_units
     return [
@@ -46,10 +47,10 @@ def decisions(problem: Problem, schedule: Schedule) -> tuple[list[Pass], dict[Pa
 
 
 def decisions_document(problem: Problem, schedule: Schedule) -> dict[str, object]:
-    """Return the entry `decisions` of JSON answers: the names of the forwards offloaded and of those recomputed.
+    """Return the part `{"decisions": …}` of JSON answers: lists of the names of forwards, `offloaded` and `recomputed`.
 
-    With several modes of recomputation also the mode of each. The lists are empty for problems without activation
-    modes.
+    With several modes of recomputation `ways` has the mode's name by forward. The lists are empty for problems without
+    activation modes.
     """
     if not problem.network.has_activation_modes:
         return {"decisions": {"offloaded": [], "recomputed": []}}

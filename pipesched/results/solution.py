@@ -108,11 +108,13 @@ class Solution(Tabular):
         )
 
     def document(self) -> dict[str, object]:
-        """Return the object of `solve --json`, in the file's units.
+        """Return the object of `solve --json`; numbers are floats in the file's units, None for what there is not.
 
-        It has status, value, bound and gap, the figures and decisions of the schedule, the certificate, the best
-        published schedule, and notes. Numbers are floats, None for what there is not. There are `decisions` only with a
-        schedule, and `static_memory`, `free_memory` and `reason` only where they say something.
+        The keys are `name`, `objective`, `status`, `value`, `lower_bound`, `gap`, `makespan`, `span`, `period`,
+        `bubble` and `idle` by objective, `idle_ratio`, `peak_memory` and `memory_capacity` by device, `streams`,
+        `certificate`, `best_heuristic` (`name` and `value` of the best published schedule that fits), `notes` and
+        `wall_seconds`. There are `decisions` only with a schedule, and `static_memory`, `free_memory` and `reason` only
+        where they say something.
         """
         problem, metrics, best = self.problem, self.metrics, self.best_candidate
         document: dict[str, object] = {

@@ -92,9 +92,10 @@ class Row:
         return best.value / self.value
 
     def record(self) -> dict[str, Any]:
-        """Return the cell's values by field, then its status, objective, value, bound and other figures by name.
+        """Return the cell's values by field, then its figures by name, from `status` to `idle_ratio`, and `reason`.
 
-        Numbers are floats in the file's units, None where unknown. `free_memory` is there only where it is maximised.
+        `best_published` is a name, `ratio` its value divided by the cell's. Numbers are floats in the file's units,
+        None where unknown. `free_memory` is there only where it is maximised.
         """
         known, best = self.document(), self.best_published
         names = ("status", "objective", "value", "lower_bound", "gap", "makespan", "span", "idle_ratio")
@@ -107,7 +108,9 @@ class Row:
     def document(self) -> dict[str, Any]:
         """Return the cell as a JSON object, in the file's units as floats; None for what is not known.
 
-        Value and bound are there a second time as exact text, under `value_exact` and `lower_bound_exact`.
+        `cell` is its number, `at` has its values by axis. Value and bound are there a second time as exact text, under
+        `value_exact` and `lower_bound_exact`. `best_heuristic` is the best of `published` that fits, `ratio` its value
+        divided by the cell's. The other keys are those of `solve --json`, and `finished`.
         """
         known = self.outcome
         document: dict[str, Any] = {

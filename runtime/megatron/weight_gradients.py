@@ -65,9 +65,9 @@ def computed_in_w(chunk: Any) -> list[torch.nn.Parameter]:
 
 
 def split_linears() -> None:
-    """Replace forward and backward of Megatron's linear function.
+    """Replace forward and backward of Megatron's linear function, so that it defers its weight gradient in `put_aside`.
 
-    Inside `put_aside` it then defers its weight gradient.
+    It computes it at once where the weight is no parameter of its own, and with sequence parallelism.
     """
     function = layers.LinearWithGradAccumulationAndAsyncCommunication
     forward, backward = function.forward, function.backward

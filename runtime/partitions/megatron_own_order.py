@@ -23,7 +23,8 @@ OWN_ORDER = PlanLimits(
 def check_stages(name: str, model: StagedModel) -> None:
     """Raise `BadInput` for stages that the module does not run; the message begins with `name`, that of the format.
 
-    It runs them as Megatron puts them, stage s on device s mod p, and in a V, where it puts them itself.
+    It runs one chain in which every stage trains, with stage s on device s mod p, or in a V; in a V, which Megatron
+    itself does not have, without multi-token prediction layers.
     """
     one_chain(name, model)
     every_stage_trains(name, model)

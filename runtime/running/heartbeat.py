@@ -65,9 +65,9 @@ def read_state(path: Path) -> State:
 
 
 def who_waits(jobs: Sequence[Job], states: Sequence[State], devices: Sequence[DeviceId] | None = None) -> list[str]:
-    """Return lines on what each device is doing; one for each pass on another device that its next pass needs.
+    """Return a line for each device on what it is doing; where it waits for tensors, one for each pass that yields one.
 
-    `states` are those of `devices`, by default of all, in order; `jobs` are the run's, numbered by their place.
+    `states` are those of `devices`, by default of all, in order; `jobs` are the run's, in the order of their numbers.
     """
     numbers = range(len(states)) if devices is None else devices
     return [line for device, state in zip(numbers, states, strict=True) for line in _lines(jobs, device, state)]

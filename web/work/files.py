@@ -39,9 +39,10 @@ def formats() -> list[dict[str, str]]:
 
 
 def of_published(channel: Channel, text: str, schedule: str, name: str, settings: Settings) -> None:
-    """Send a file of a published schedule on the problem in `text`; `name` is a file name or an export format.
+    """Send a file of a published schedule on the problem in `text`: first "notes", a list of texts, then "bytes".
 
-    `BadInput` if the schedule does not apply.
+    The latter is (file name, content). `name` is a file name, such as `gantt.svg`, or an export format, whose files are
+    one archive if there are several. `BadInput` if the schedule does not apply, or there is no such format.
     """
     problem = problem_of(document_of(text, settings), settings)
     found = candidate(problem, HEURISTICS[schedule])
@@ -51,9 +52,10 @@ def of_published(channel: Channel, text: str, schedule: str, name: str, settings
 
 
 def of_file(channel: Channel, text: str, name: str) -> None:
-    """Send a file of a schedule that a solve found, given as the text of its schedule file.
+    """Send a file of a schedule that a solve found, given as the text of its schedule file: "notes", then "bytes".
 
-    `name` is a file name or an export format.
+    The latter is (file name, content). `name` is a file name, such as `gantt.svg`, or an export format, whose files are
+    one archive if there are several. `BadInput` if there is no such format.
     """
     _send(channel, schedule_from(read_json(text, _SCHEDULE), _SCHEDULE), name)
 

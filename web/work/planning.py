@@ -22,7 +22,10 @@ from web.work.channel import Channel
 
 
 def describe(channel: Channel, problem: PlanProblem) -> None:
-    """Send the description of a plan problem, shown before it is searched for."""
+    """Send the description of a plan problem, shown before it is searched for, as a message of kind "plan".
+
+    It has `name`, `objective`, `timeUnit`, `memoryUnit`, `notes` and `sentence`.
+    """
     layers = counted(sum(layer.count for layer in problem.model.layers), "layer")
     choices = ", ".join(map(str, problem.choices))
     devices = counted(problem.cluster.devices, "device")
@@ -60,9 +63,11 @@ def scope(target: str | None) -> str:
 
 
 def search(channel: Channel, problem: PlanProblem, limits: Limits, target: str | None) -> None:
-    """Search the best plan and send its progress; at the end send chart, schedule file, and the plan with its problem.
+    """Search the best plan and send its progress, messages of kind "moment", and at the end what was found.
 
-    With `target` the search is restricted to what that runtime can run, and its settings are sent.
+    That is the "chart" and the schedule "file" of a plan, if there is one, and the "solution": the plan with its
+    problem. With `target` the search is restricted to what that runtime can run, and its settings are sent with the
+    solution.
     """
 
     def tell(moment: PlanProgress) -> None:

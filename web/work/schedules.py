@@ -35,11 +35,11 @@ _BOUNDS_ALONE = replace(WITHOUT_SEARCH, construction=())
 
 
 def compare(channel: Channel, text: str, edits: Sequence[tuple[str, str | None]], settings: Settings) -> None:
-    """Apply the form's edits to the text, then send the page each part once it is known.
+    """Apply the form's edits to the text, then send the page each part once it is known, as messages of these kinds.
 
-    An edit is (field, new text; None removes it). Parts are the edited text, the values of the form, the problem, its
-    lower bound, and a row for each published schedule. For a plan file its description takes the place of the problem,
-    the bound and the rows.
+    An edit is (field, new text; None removes it). "text" is the edited text, only after edits, "form" the values of the
+    form, then "problem", its lower "bound", and a "row" for each published schedule. For a plan file its description,
+    "plan", takes the place of the last three.
     """
     if edits:
         text = edited(text, edits)
@@ -86,7 +86,10 @@ def edited(text: str, edits: Sequence[tuple[str, str | None]]) -> str:
 
 
 def chart(channel: Channel, text: str, name: str, settings: Settings) -> None:
-    """Send the chart of one published schedule on the problem in `text`; `BadInput` if it does not apply."""
+    """Send the chart of the published schedule `name` on the problem file in `text`, as a message of kind "chart".
+
+    `BadInput` if it does not apply, or for a wrong file.
+    """
     problem = problem_of(document_of(text, settings), settings)
     found = candidate(problem, HEURISTICS[name])
     if found.timeline is None:

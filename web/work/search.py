@@ -27,10 +27,11 @@ _CHART_SHARE = 0.2
 def solve(
     channel: Channel, text: str, seconds: float, workers: int, seed: int, target: str | None, settings: Settings
 ) -> None:
-    """Search the best schedule and send progress, charts, schedule files, and at the end the solution.
+    """Search the best schedule and send messages: "moment" for progress, "chart" and "file" of better ones, "solution".
 
-    If `text` is a plan file, the best plan is searched instead. With `target` the search is restricted to what that
-    runtime can express. The time limit is `seconds`; `workers` and `seed` are those of the search.
+    The solution is the last one. If `text` is a plan file, the best plan is searched instead. With `target` the search
+    is restricted to what that runtime can express. The time limit is `seconds`; `workers` and `seed` are those of the
+    search.
     """
     limits, asked = Limits(seconds=seconds, workers=workers, seed=seed), document_of(text, settings)
     if is_plan(asked):

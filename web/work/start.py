@@ -24,7 +24,11 @@ _LEFT_OUT = ("kimi-k2.yaml", "kimi-k2-offload.yaml", "memory-frontier.yaml")
 
 
 def describe(channel: Channel, settings: Settings) -> None:
-    """Send the page's start data, and the limits of this server."""
+    """Send the page's start data, as a message of kind "start".
+
+    It has `version`, `form`, `examples`, `formats`, `targets`, the names of runtimes for a `problem` and a `plan`, and
+    `limits` of this server.
+    """
     channel.send(
         "start",
         {

@@ -27,7 +27,10 @@ from solver.planning.recheck_search import recheck_search
 
 
 def check_plan(answer: PlanAnswer, args: Namespace) -> Exit:
-    """Check a plan answer and print the report; exit code 1 if the plan is invalid or the check refuses its bound."""
+    """Check a plan answer and print the report; with `--again` after repeating the searches that support its bounds.
+
+    Exit code 1 if the plan is invalid or the check refuses its bound, else 0, also where a bound is not verified.
+    """
     wrong = broken_plan(answer)
     findings = plan_findings(answer)
     if args.again:

@@ -29,7 +29,10 @@ from solver.analysis.bottleneck import bottleneck
 
 
 def solve_report(found: SolveResults, args: Namespace, text: str | None) -> str:
-    """Return the HTML page of a solve; `text` is the problem file as typed (None: it cannot be read again)."""
+    """Return the HTML page of a solve that found a schedule.
+
+    `text` is the problem file as typed (None: it cannot be read again).
+    """
     solution = found.solution
     problem, metrics = solution.problem, solution.metrics
     assert metrics is not None

@@ -71,10 +71,10 @@ def _as_run(problem: Problem, measured: Measured) -> Problem:
 
 
 def document(found: Sequence[Explained]) -> dict[str, object]:
-    """Return the object of `compare --measured --json`: predicted and measured times of each schedule, in seconds.
+    """Return the object of `compare --measured --json`: predicted and measured times of each schedule.
 
-    It has `unit`, "s", and `rows`, one per schedule: the fields of `Comparison` as keys, and `late_starts`, None for
-    passes of several tasks.
+    It has `unit`, "s", and `rows` in the order of `found`. Of a row the keys are the fields of `Comparison`, and
+    `late_starts`, None for passes of several tasks.
     """
     return {
         "unit": "s",
@@ -83,7 +83,7 @@ def document(found: Sequence[Explained]) -> dict[str, object]:
 
 
 def show(found: Sequence[Explained]) -> None:
-    """Print a row for each schedule, then a row for each device, and why the measured step differs."""
+    """Print a table with a row for each schedule, makespans in ms; then for each its devices and late starts."""
     columns = [
         Column("schedule"),
         Column("predicted", True),
@@ -111,7 +111,7 @@ def show(found: Sequence[Explained]) -> None:
 
 
 def drawn_as(path: Path) -> Format | Literal["html"]:
-    """Return the format that the ending of the output path asks for."""
+    """Return "html" if the output path ends so, else the picture format of its ending; `BadInput` for other endings."""
     return "html" if path.suffix.lower() == ".html" else picture_kind(path, ".html")
 
 

@@ -12,7 +12,7 @@ from runtime.profiling.profile import KINDS, Profile
 
 
 def show(found: Profile) -> None:
-    """Print a table with a row for each stage and kind of pass."""
+    """Print a table of times and memory, a row for each stage and kind of pass, and a line for each transfer."""
     columns = [
         Column("stage", True),
         Column("pass"),
@@ -42,11 +42,12 @@ def show(found: Profile) -> None:
 
 
 def document(found: Profile, files: Sequence[Path]) -> dict[str, object]:
-    """Return the object of `profile --json`: what was measured of each stage; times in seconds, memory in bytes.
+    """Return the object of `profile --json`: times in seconds, memory in bytes.
 
-    A stage has `passes` by kind: `median` and `spread` (distance between the quartiles, a share of the median) of the
-    times, bytes that the pass `takes` (negative: frees) and `needs_meanwhile`. `transfers[s]` is the median from stage
-    s to the next; the last stage has none.
+    Each of `stages` has `parameters` and `output`, and `passes` by kind: `median` and `spread` (distance between the
+    quartiles, a share of the median) of the times, bytes that the pass `takes` (negative: frees) and `needs_meanwhile`.
+    `transfers[s]` is the median from stage s to the next; the last stage has none. The other keys describe the
+    measurement.
     """
     return {
         "model": found.request.model,

@@ -29,10 +29,7 @@ def named(fit: RatesFit, hardware: str) -> NamedDevice:
 
 
 def comments(fit: RatesFit, hardware: str) -> dict[str, str]:
-    """Return a comment for each rate's line in the hardware file.
-
-    It says the rate's error, or that no measured duration depends on it.
-    """
+    """Return by rate the comment for its line in the hardware file: its error, or that no duration depends on it."""
     return {one.name: _basis(one, hardware) for one in fit.rates}
 
 
@@ -89,7 +86,7 @@ def warning(fit: RatesFit, hardware: str) -> str | None:
 
 
 def explained(fit: RatesFit) -> bool:
-    """Return True if the fitted rates predict the measured durations well enough."""
+    """Return True if the mean error of the durations predicted by the fitted rates is at most `_FAR`."""
     return fit.mean_error() <= _FAR
 
 

@@ -51,7 +51,10 @@ class RunReport:
         return min(self.measured.makespans) / (self.scale * self.predicted_ticks) - 1
 
     def rows(self) -> Iterator[tuple[DeviceId, MeasuredPass, Ticks, Ticks]]:
-        """Yield device, measured pass, predicted start and end in ticks, in the order in which each device ran."""
+        """Yield (device, measured pass, its predicted start and end in ticks), device by device, each in its order.
+
+        The passes are those of the step with the least makespan.
+        """
         for device, row in enumerate(self.measured.best):
             for one in row:
                 yield device, one, self.plan.start(one.of), self.plan.end(one.of)
@@ -97,10 +100,12 @@ class RunReport:
         table("every pass, in the best step", columns, rows)
 
     def document(self, files: Sequence[Path]) -> dict[str, object]:
-        """Return the object of `run --json`; predicted times in the file's unit, measured ones in seconds, as floats.
+        """Return the object of `run --json`; predicted times are floats in the file's unit, measured ones in seconds.
 
-        `passes` are those of the best step, device by device. None: `seconds_per_unit` and `error` where the unit is
-        only a label, `worst_loss` and `worst_gradient` where nothing was compared.
+        `good` says that nothing is wrong, else `complaints` has texts; `missing` are gradients. `worst_loss` and
+        `worst_gradient` are None where nothing was compared, `seconds_per_unit` and `error` (share by which the best
+        step exceeds the prediction) where the unit is only a label. `passes` are those of the best step, device by
+        device, with [start, end] under `predicted` and `measured`. The other keys describe the run.
         """
         problem, outcome = self.job.problem, self.outcome
         return {

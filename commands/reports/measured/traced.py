@@ -84,10 +84,10 @@ def foreign_run(paths: Sequence[str], problem: Problem | None, objective: str | 
 
 
 def best_document(best: Solution | None) -> dict[str, object]:
-    """Return the entry `optimum` of JSON output: the best order's time under the measured durations.
+    """Return the part `{"optimum": …}` of JSON output: the best order's time under the measured durations.
 
     It has `status`, `objective`, `unit`, `value` and `lower_bound`, floats in that unit, and the text `certificate`.
-    `value` is None if no order was found. No entry if none was searched (`best` is None).
+    Value and certificate may be None. The part is empty if no order was searched (`best` is None).
     """
     if best is None:
         return {}

@@ -39,11 +39,12 @@ def _row(layer: LayerType) -> list[str]:
 
 
 def document(plan: PlanProblem, files: Sequence[Path]) -> dict[str, object]:
-    """Return the object of `layers --json`: each run of equal layers, capacities, transfer time, assumptions, files.
+    """Return the object of `layers --json`: name, units, `layers`, `capacity`, `transfer`, assumptions and files.
 
-    Numbers are floats in the file's units. `capacity` is by device, None where unlimited; `transfer` is None where
-    times differ between pairs of devices. Of a layer `weight` is None if its backward is never split, `fused` if that
-    is `backward` + `weight`.
+    `layers` has an entry for each run of equal layers, with the keys of a plan file; `frozen` is True only if no
+    gradient reaches it. Numbers are floats in the file's units. `capacity` is by device, None where unlimited;
+    `transfer` is None where times differ between pairs of devices. Of a layer `weight` is None if its backward is never
+    split, `fused` if that is `backward` + `weight`.
     """
     cluster = plan.cluster
     return {

@@ -209,7 +209,7 @@ def csv_text(found: Layouts) -> str:
 
 
 def name_of(row: LayoutRow) -> str:
-    """Return the name of a row's layout."""
+    """Return the name of a row's layout, such as `TP2 PP4 DP8`."""
     return str(Layout(**row.sizes))
 
 

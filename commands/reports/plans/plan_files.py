@@ -32,9 +32,11 @@ def plan_folder(output: str | None) -> Path | None:
 def write_plan(
     timed: TimedFiles, found: Plan, settings: Sequence[PlanSettings], folder: Path, page: Callable[[], str]
 ) -> None:
-    """Write all files of the best plan: problem, schedule, plan, pictures, report, and settings of runtimes.
+    """Write the files of the best plan, which there must be, to `folder`.
 
-    `page` makes the report; pictures and report are left out if no time is left for them.
+    They are problem.yaml, schedule.json, plan.json, plan.png, gantt.png, memory.png, report.html with the text that
+    `page` returns, and the `settings` of runtimes. Pictures and report are left out if no time is left for them
+    (`timed`).
     """
     best = found.best
     assert best is not None

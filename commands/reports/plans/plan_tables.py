@@ -47,7 +47,10 @@ CHANGES = [
 
 
 def variant_rows(plan: Plan) -> list[list[str]]:
-    """Return a table row (texts) for each variant, the best first."""
+    """Return a table row for each variant, the best first: name, value, bound, and the reason or else the status.
+
+    All are texts, empty where a number is not known.
+    """
     return [
         [
             one.name,
@@ -59,7 +62,11 @@ def variant_rows(plan: Plan) -> list[list[str]]:
 
 
 def choice_rows(plan: Plan) -> list[list[str]]:
-    """Return a table row for each placement, the best first, those without a plan last."""
+    """Return a table row for each placement, those of the least value first, those without a plan last.
+
+    Its texts are placement, chunks, value, bound, gap, what it exceeds the best plan by, idle times, and order; those
+    that are not known are empty.
+    """
 
     def key(result: ChoiceResult) -> tuple[bool, float, float]:
         value = None if result.best is None else float(result.best.value)
@@ -110,7 +117,7 @@ def _of_parameters(plan: Plan) -> list[str]:
 
 
 def stage_cells(plan: Plan, best: PlanCandidate) -> list[list[str]]:
-    """Return a table row for each stage of the best plan."""
+    """Return a table row for each stage of the best plan, as texts for the columns in `stage_columns`."""
     rows, more = [], _of_parameters(plan)
     for row in stage_rows(plan.problem, best):
         costs = row.costs
@@ -128,7 +135,10 @@ def memory_columns(plan: Plan) -> list[Column]:
 
 
 def memory_cells(plan: Plan, best: PlanCandidate) -> list[list[str]]:
-    """Return a table row for each device of the best plan."""
+    """Return a table row for each device of the best plan, as texts for the columns in `memory_columns`.
+
+    The capacity is 0 where it is unlimited.
+    """
     rows = []
     for device, one in enumerate(device_memory(plan.problem, best)):
         numbers = [one.parameters, one.activations, one.parameters + one.activations, one.capacity or 0]
@@ -137,7 +147,10 @@ def memory_cells(plan: Plan, best: PlanCandidate) -> list[list[str]]:
 
 
 def change_rows(plan: Plan, changes: Sequence[ChangeResult]) -> list[list[str]]:
-    """Return a table row for each change: the best plan with it, the difference, and what is proved of the change."""
+    """Return a table row for each change: its text, value, difference from `plan`, bound, gap, and the gain proved.
+
+    All are texts; a change without a plan has "no plan found", and then empty ones.
+    """
     rows = []
     for change in changes:
         value = change.plan.value

@@ -17,9 +17,9 @@ from solver.analysis.min_memory import least_memory
 
 
 def add_less_memory(parser: ArgumentParser) -> None:
-    """Add `--then-memory` and `--memory-within`.
+    """Add `--then-memory` and `--memory-within`, which exclude each other and set `memory_within`.
 
-    They set `memory_within`: the share by which the value may exceed the best.
+    That is the share by which the value may exceed the best, 0 for `--then-memory`; None without the two.
     """
     group = parser.add_mutually_exclusive_group()
     group.add_argument(

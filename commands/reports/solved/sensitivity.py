@@ -21,7 +21,7 @@ TITLE = "Sensitivity: bounds proved, and best values found, by a short search ea
 
 
 def add_explain(parser: ArgumentParser) -> None:
-    """Add the options of `--explain`."""
+    """Add `--explain`, True or False, and `--explain-time`, seconds for all changes (None: as the time limit)."""
     parser.add_argument(
         "--explain",
         action="store_true",

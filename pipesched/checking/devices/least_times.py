@@ -33,7 +33,7 @@ class LeastTimes(NamedTuple):
 
 
 def least_times(problem: Problem) -> list[LeastTimes]:
-    """Return the least times of every stage.
+    """Return the least times of every stage, by its number.
 
     They are those of its passes, and from the start of the micro-batch to them along its chain.
     """

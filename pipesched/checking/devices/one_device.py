@@ -67,12 +67,18 @@ class OneDevice:
         return [*{queue_of[chain[0]]: chain for chain in ordered}.values()]
 
     def blocks_of_forward(self, s: StageId) -> list[Ticks]:
-        """Return the ticks of the blocks in which the device may run a forward of stage `s`."""
+        """Return the ticks of each block that the device may run of a forward of stage `s` and any full backward.
+
+        Empty if there is none.
+        """
         stages = self.problem.stages
         return [ticks for b in self.stages if (ticks := stages[s].block_with(stages[b])) is not None]
 
     def blocks_of_backward(self, s: StageId) -> list[Ticks]:
-        """Return the ticks of the blocks in which the device may run a full backward of stage `s`."""
+        """Return the ticks of each block that the device may run of a full backward of stage `s` and any forward.
+
+        Empty if there is none.
+        """
         stages = self.problem.stages
         return [ticks for f in self.stages if (ticks := stages[f].block_with(stages[s])) is not None]
 

@@ -28,7 +28,7 @@ class Layer(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """Labels reached by one move, each with the key of its state, before any is pruned."""
+    """Labels reached by one move, before any is pruned: row `labels[n]`, times in ticks, has the state `keys[n]`."""
 
     keys: Numbers
     labels: Labels

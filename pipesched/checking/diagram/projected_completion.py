@@ -46,7 +46,10 @@ class SmallerBounds(NamedTuple):
 
 
 def smaller_bounds(walk: Walk, fewer: Walk, layers: Sequence[Layer]) -> SmallerBounds:
-    """Return the completion bounds of a walk along fewer stages, prepared for labels of the walk along more."""
+    """Return the completion bounds of a walk along fewer stages, prepared for labels of the walk along more.
+
+    The bounds are `layers`: `layers[n]` has those of the states in which the fewer stages have run n steps.
+    """
     steps, count = walk.steps, len(walk.stages)
     places = np.flatnonzero(np.isin(walk.stages, fewer.stages))
     first, last, column, alone = np.full((4, count), NONE, np.int64)

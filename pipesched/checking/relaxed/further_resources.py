@@ -13,7 +13,7 @@ from pipesched.problem.problem import Problem
 
 
 def further_resources_of(problem: Problem) -> Iterator[Resource]:
-    """Yield the streams that tasks of micro-batches occupy in addition to their first one."""
+    """Yield the streams that tasks of micro-batches occupy in addition to their first one, once for each such task."""
     for stage in problem.stages:
         for _, tasks in stage.tasks:
             for task in tasks:

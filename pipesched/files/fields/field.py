@@ -55,7 +55,7 @@ class WrongEntry(NamedTuple):
 
 
 class WrongEntries(Exception):
-    """Raised by validators with every entry of a value that is not allowed, as a list of `WrongEntry`."""
+    """Raised by validators of lists; `entries` has a `WrongEntry` for each entry of the value that is not allowed."""
 
     def __init__(self, entries: list[WrongEntry]) -> None:
         super().__init__()

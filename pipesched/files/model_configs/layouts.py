@@ -24,7 +24,7 @@ class Layout(NamedTuple):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The sizes of parallelism inside a stage, by the keys of a plan file."""
+        """The sizes of parallelism inside a stage, by a plan file's keys: `tensor`, `context`, `expert` and `data`."""
         return {"tensor": self.tensor, "context": self.context, "expert": self.expert, "data": self.data}
 
     def __str__(self) -> str:
@@ -39,9 +39,10 @@ def layouts_of(
     """Return all layouts of a model on `gpus` devices, each with micro-batches of one sequence.
 
     `BadInput` if there is none. `microbatches` counts those of a step on all replicas together; the data parallel size
-    has to divide it. `given` fixes sizes by name; the others are searched. Tensor groups have at most `node` devices
-    and divide the attention heads; tensor times context stays inside a node, and divides the heads of a mixer. A
-    context size above 1 cuts a `sequence` into two parts a device, one early and one late.
+    has to divide it. `given` fixes sizes by the names of `Layout`'s fields; the others (None, or absent) are searched.
+    Tensor groups have at most `node` devices and divide the attention heads; tensor times context stays inside a node,
+    and divides the heads of a mixer. A context size above 1 cuts a `sequence`, in tokens, into two parts a device, one
+    early and one late. The expert size divides the experts.
     """
     attention = config.model["attention"]
     heads, groups = attention["heads"], attention.get("kv_heads") or attention["heads"]

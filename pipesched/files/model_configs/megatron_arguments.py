@@ -31,7 +31,8 @@ _TOKENIZERS = {"GPT2BPETokenizer": 50257, "BertWordPieceLowerCase": 30522, "Bert
 def arguments_of(script: str) -> dict[str, Any]:
     """Return the options of a shell script by name, with `_` for dashes, as text; one without a value is True.
 
-    Variables that the script sets are expanded.
+    Of several values an option has the first; of an option given twice the last counts. Variables that the script sets
+    are expanded.
     """
     variables: dict[str, str] = {}
     lines = script.replace("\\\n", " ").splitlines()

@@ -50,7 +50,7 @@ def _unit(form: PlanFile) -> str:
 
 
 def choices_of(form: PlanFile) -> list[Choice]:
-    """Return all combinations of placement, chunks and pieces that the file allows, each once."""
+    """Return all combinations of placement, chunks and pieces that the file allows, each once, in the file's order."""
     found = [Choice(*where) for where in _placements(form)]
     for feature in PLAN_FEATURES:
         found = [one for choice in found for one in feature.choices(choice, form)]

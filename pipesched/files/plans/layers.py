@@ -33,10 +33,10 @@ def required_of(document: object) -> tuple[str, ...]:
 
 
 class Filled(NamedTuple):
-    """A plan form completed by derivation: layers, capacity and transfer are filled in.
+    """A plan form with layers, capacity and transfer filled in by derivation; the form itself if there is none.
 
-    `assumptions` are lines on the values assumed; `step` describes the training step around the pipeline, None if the
-    file lists layers, or has a mistake.
+    None is derived if the file lists layers or has a mistake: `step`, the training step around the pipeline, is then
+    None, and `assumptions`, lines on the values assumed, are empty.
     """
 
     form: PlanFile

@@ -98,7 +98,11 @@ REQUIRED_OF_TASKS = ("devices", "microbatches", "tasks", "tasks.forward", "tasks
 
 
 def required(document: object) -> tuple[str, ...]:
-    """Return the key paths that a problem document must have; with `tasks` they differ from those with `times`."""
+    """Return the key paths that a problem document must have, such as `times.forward`.
+
+    They are `devices`, `microbatches`, and `tasks`, `tasks.forward` and `tasks.backward` in a document with `tasks`,
+    else `times`, `times.forward` and `times.backward`.
+    """
     return REQUIRED_OF_TASKS if isinstance(document, Mapping) and document.get("tasks") is not None else REQUIRED
 
 

@@ -91,8 +91,8 @@ class Explanation:
     def gain(self, effect: Effect) -> tuple[Fraction, Fraction] | None:
         """Return the least and the most, as proved, by which a change lowers the best value, in the file's time unit.
 
-        Negative where the change makes it worse; None if no schedule is known before or after it. The best possible
-        value lies between bound and best value found, before and after the change.
+        The best possible value lies between bound and best value found, before and after the change; so both may be
+        negative, the least not if the change only relaxes the problem. None if no schedule is known before or after it.
         """
         before, after = self.unchanged, effect.outcome
         if before.value is None or after.value is None:
@@ -120,8 +120,9 @@ class Explanation:
     def is_conclusive(self, effect: Effect) -> bool:
         """Return True if an effect is certain, its bound less than that of an equally short search, or its value worse.
 
-        The search is `again`, of the unchanged problem, or `known` if there was none; the value is worse if it is
-        larger than the best known of the unchanged problem. False if no schedule is known before or after the change.
+        It is certain if the least gain (`gain`) is above 0 or the most is not. The search is `again`, of the unchanged
+        problem, or `known` if there was none; the value is worse if it is larger than the best known of the unchanged
+        problem. False if no schedule is known before or after the change.
         """
         gain, before, after = self.gain(effect), self.unchanged, effect.outcome
         if gain is None or before.value is None or after.value is None:

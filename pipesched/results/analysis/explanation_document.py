@@ -10,9 +10,10 @@ from pipesched.results.analysis.explanation_text import advice
 def explanation_document(it: Explanation) -> dict[str, object]:
     """Return the object under `explanation` of `solve --json`; values are floats in the file's unit.
 
-    It has the bottleneck, the certificates near the strongest one, the bounds without memory limits and without
-    transfers, the result for the unchanged problem (`as_it_is`; `as_it_is_in_short` of a search as short as each
-    change's, None if there was none), and the effect of each change that was tried, the one that gains most first.
+    `binds` are the causes, `device` the one of the strongest bound, `story` the sentences. `certificates` has the
+    proved bound and those near the strongest; `busiest_device`, `work`. `as_it_is` is the result for the unchanged
+    problem, `as_it_is_in_short` that of a search as short as each change's, None if there was none. `changes` are the
+    effects of those tried, the one that gains most first, `not_tried` the texts of the others.
     """
     bottleneck = it.bottleneck
     problem = bottleneck.problem

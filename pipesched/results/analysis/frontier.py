@@ -91,7 +91,7 @@ class Frontier(Tabular):
         return self.steps[-1][1] if self.steps else None
 
     def summary(self) -> str:
-        """Return the name, and the range of memory, as a line."""
+        """Return a line with the problem's name, the objective, and the levels of the first and the last point."""
         levels = [self.scale.text(point.level) for point in self.points]
         reach = f"from {levels[0]} to {levels[-1]}" if levels else "no point"
         return f"{self.problem.name!r}: {self.problem.objective.name} against memory, {reach}"
@@ -114,11 +114,12 @@ class Frontier(Tabular):
         }
 
     def document(self) -> dict[str, object]:
-        """Return the object of `frontier --json`.
+        """Return the object of `frontier --json`; numbers are floats in the file's units, memory may be in shares.
 
-        It has the points by rising memory with their certificates, bounds at further levels, and published schedules.
-        Numbers are floats in the file's units, or memory as shares of capacities (`by_share`). `memory_in_file` is None
-        where that is unlimited, `lower_bound` without a point. `notes` is missing if there are none.
+        The latter is so if `by_share` is True. `points` are by rising memory, as in `records` with a `certificate`;
+        `bounds` have `memory` and `lower_bound` at further levels, `schedules` the `name`, `memory` and `value` of
+        published ones. `memory_in_file` is None where that is unlimited, `lower_bound` without a point. `not_tried` and
+        `not_needed` are numbers of points. `notes` is missing if there are none.
         """
         problem, scale = self.problem, self.scale
         notes: dict[str, object] = {"notes": list(self.notes)} if self.notes else {}

@@ -49,8 +49,8 @@ class Robustness:
     def document(self) -> dict[str, object]:
         """Return the object under `under_noise` of `solve --json`; values in the file's unit.
 
-        It has the settings of the noise, the mean value of the schedule, and `best_published`, the `name` and `mean` of
-        a published schedule, None if none is near.
+        It has the settings of the noise, `mean`, the mean value of the schedule, `mean_on_fresh_samples`,
+        `best_published`, the `name` and `mean` of a published schedule, None if none is near, and `reverses`.
         """
         best = self.best_published
         return {
