@@ -28,11 +28,12 @@ MOST_STEPS = 2**22
 class PartitionModel:
     """CP-SAT variables of a partition of a model's layers into the stages of a chain of the placement `choice`.
 
-    `begin[k][r]` layers of run r lie before stage k; `recomputed[k][kind, mode]` layers of stage k are recomputed.
-    Memory is counted in steps of `step`. Where these are coarser than the problem's, demands are rounded down and
-    `capacity` up: every partition that fits the memory is included, and some that exceed it by less than a step per
-    layer. `capacity` is by device, less what modules occupy; empty if unlimited. `terms[k]` are those of stage k of a
-    chain and a micro-batch, `pieces[j][k]` those of its j-th piece.
+    They are in the model `cp`. `begin[k][r]` layers of run r lie before stage k; `recomputed[k][kind, mode]` layers of
+    stage k are recomputed. Memory is counted in steps of `step`. Where these are coarser than the problem's, demands
+    are rounded down and `capacity` up: every partition that fits the memory is included, and some that exceed it by
+    less than a step per layer. `capacity` is by device, less what modules occupy (empty: unlimited), and `extra` has
+    the loads of modules. `terms[k]` are those of stage k of a chain and a micro-batch, `pieces[j][k]` those of its j-th
+    piece.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice) -> None:

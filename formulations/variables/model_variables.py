@@ -27,11 +27,13 @@ MOST_BLOCKS = 40_000
 
 
 class Model:
-    """A CP-SAT model under construction, with the variables that constraints use.
+    """A CP-SAT model (`cp`) under construction, with the variables that constraints use.
 
-    Times are in steps, `scale` of them to a tick (see `Jobs`). Operations that do not run may start anywhere. The
-    literal `chosen[c][k]` is true if choice c takes option k. Without order literals `order` is None; devices that are
-    left out have no order, and no limit of memory.
+    Times are in steps, `scale` of them to a tick (see `Jobs`). `start[x]` is the start of operation x, `known` the
+    order of operations that needs no variables; operations that do not run may start anywhere. The literal
+    `chosen[c][k]` is true if choice c takes option k, `together[f, b]` if a forward and a backward run as a block;
+    blocks that gain nothing have none; without `has_all_blocks` no block has one, and the model gives no bound. Without
+    order literals `order` is None; devices that are left out have no order, and no limit of memory.
     """
 
     def __init__(
@@ -195,7 +197,11 @@ class Model:
         return alone + sum((self.block(*pair) - base) * literal for pair, literal in partners)
 
     def alone(self, x: Operation) -> Linear:
-        """Return the duration of an operation outside any block in steps: a number, or an expression of literals."""
+        """Return the duration of an operation outside any block in steps: a number, or an expression of a literal.
+
+        That of a B lasts as the BW if fused, and that of its W is then 0. On devices relaxed to delays it is at most
+        the shortest block that can contain the operation.
+        """
         jobs = self.operations.jobs_of[x]
         steps = {self.jobs.jobs[n].option: self._least_in_block(x, n) for n in jobs}
         if self.operations.is_empty_if_fused(x):

@@ -63,7 +63,11 @@ class OperationMemory(NamedTuple):
 
 
 class Operations:
-    """The operations of a model: `of[n]` stands for job n, and `jobs_of[x]` has the one or two jobs of operation x."""
+    """The operations of a model: `of[n]` stands for job n, and `jobs_of[x]` has the one or two jobs of operation x.
+
+    `number[x]` is the place of x in `jobs_of`, `on` has the operations of each resource, `merged` the choices of
+    backwards whose B and BW share an operation.
+    """
 
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs

@@ -52,7 +52,8 @@ def walks(problem: Problem, groups: Sequence[range], hop: int, extra: int = 0) -
 
     `groups` are ranges of micro-batches; all forwards of a device are in one list, its full backwards in another. The
     last device warms up with the first group's forwards of all chunks but one, and `extra` more; each device before it
-    with `hop` more than the one after it. Raises `DoesNotApply` unless stage s is on device s mod p.
+    with `hop` more than the one after it, none with more than all. Raises `DoesNotApply` unless stage s is on device s
+    mod p.
     """
     v, p = round_robin(problem), problem.devices
     turns = [(chunk, j) for group in groups for chunk in range(v) for j in group]

@@ -77,9 +77,9 @@ def steady_cut(timeline: Timeline, most: float) -> Window | None:
 
 
 def readable_part(timeline: Timeline, share: float) -> Window:
-    """Return a window of this share of all time, at least a period long, around one period of the steady state.
+    """Return a window (ticks) of this share of all time, at least a period long, around one period of the steady state.
 
-    Without steady state it is around the middle of all time.
+    Without steady state it is around the middle of all time. It lies within the time of the schedule.
     """
     last = float(makespan(timeline))
     try:
@@ -92,7 +92,7 @@ def readable_part(timeline: Timeline, share: float) -> Window:
 
 
 def one_period(timeline: Timeline) -> Window:
-    """Return the window between two micro-batches in the middle of the steady state, of the first device that has one.
+    """Return the window (ticks) between two micro-batches in the middle of the first steady state of a device.
 
     Its length is the mean over that device's forwards in the steady state. `BadInput` if no device has two of them.
     """

@@ -32,7 +32,7 @@ def page_style() -> str:
 
 @cache
 def page_script(start: str) -> str:
-    """Return the script of a page, which runs file `start`."""
+    """Return the script of a page, which runs the file `start` in the folder `page`."""
     return _read(_FOLDER / "page" / "unpack.js") + "\n" + _read(_FOLDER / "page" / start)
 
 

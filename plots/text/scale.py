@@ -35,7 +35,10 @@ class Scale:
 
 
 def scale_of(boxes: list[Box], window: Window, room: int) -> Scale:
-    """Return the widest scale in `room` columns; exact if a common divisor of all times allows it."""
+    """Return the exact scale of most columns, at most `room`; if there is none, the one of `room` columns.
+
+    A scale is exact if a column, or several, are a common divisor of the times of all boxes and of the window.
+    """
     since, until = window
     edges = {round(since), round(until), *(tick for box in boxes for tick in (box.start, box.end))}
     unit = gcd(*(edge - round(since) for edge in edges)) if since == round(since) and until == round(until) else 0

@@ -25,7 +25,8 @@ class TunedLists:
     """Search for the best rules of the list scheduler for a problem, on `workers` threads, at random from `seed`.
 
     `best` are the value and the sum over devices of the best `rules` so far, in ticks; both are None before a run is
-    complete. With `split` backwards are B and W. Setting `halt[0]` ends a run under way.
+    complete. With `split` backwards are B and W. Setting `halt[0]` ends a run under way. `runs_without_gain` counts
+    runs since the last better one, `seconds_a_pass` is the time of the last run by the number of its passes.
     """
 
     def __init__(self, problem: Problem, split: bool, workers: int, seed: int) -> None:

@@ -155,7 +155,9 @@ class Search:
     `report` is called with every improvement. The search is done once the event `stop` is set, or the function given as
     `over` returns True. `chains` is given if the problem stands for one with unequal micro-batches, with a chain for
     each factor. A search `within` another one uses its clock, and its workers except those dedicated to one subsolver.
-    `candidates` are the results of the published schedules tried so far.
+    `candidates` are the results of the published schedules tried so far, `kernels` the compiled code of local search on
+    the problem, `times` the seconds of each part of the search. `own_value` and `own_bound` are the best that the
+    running subsolver found in its slice, in ticks (None: nothing).
     """
 
     def __init__(

@@ -100,7 +100,7 @@ class Annealer:
 
     From given orders, `run` returns the best schedule met and its value. `search` returns the value with the orders and
     modes of that schedule, and makes no schedule of them. Both return None if the given orders deadlock. The arrays of
-    the compiled search are made once, for any number of runs.
+    the compiled search (`shop`, `groups`) are made once, for any number of runs; `mean` is the mean duration of a unit.
     """
 
     def __init__(self, units: Movable | Operations) -> None:

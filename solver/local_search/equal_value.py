@@ -67,8 +67,9 @@ class FixedModes(Movable, Protocol):
 class EqualValueSearch:
     """Annealing of the orders of one timeline towards a second goal, with a limit on the value.
 
-    `for_memory` seeks less memory, `for_mean` a smaller mean under random durations. Full backwards and blocks stay.
-    For the span no device starts before its first start in the timeline; for the makespan first starts are free.
+    `units` are the passes or jobs of the timeline, in its orders. `for_memory` seeks less memory, `for_mean` a smaller
+    mean under random durations. Full backwards and blocks stay. For the span no device starts before its first start in
+    the timeline; for the makespan first starts are free.
     """
 
     def __init__(self, timeline: Timeline, units: FixedModes) -> None:

@@ -93,7 +93,10 @@ class ComparedSchedule:
 
 
 class ModelComparison(tuple[ComparedSchedule, ...], Tabular):
-    """The results for the compared schedules on one model, best first, as a tuple that shows itself as a table."""
+    """The results for the compared schedules on the model `problem`, best first, then those without a plan that fits.
+
+    It is a tuple that shows itself as a table.
+    """
 
     problem: PlanProblem
 

@@ -126,7 +126,8 @@ class GathersOnDemand:
     ) -> Rank:
         """Return the rank by which job `n` is chosen at this start; the lowest goes first.
 
-        It is that of `rank(n, start)`; a gather has the rank of the first of the `ready` jobs that need its parameters.
+        It is `rank(n, start)`, with gathers after other jobs of equal first entry, and the job's number at its end. A
+        gather has the least rank of the `ready` jobs that need its parameters.
         """
         gathers = self._gathers(n)
         needing = (self._wanting(n, ready) or [n]) if gathers else [n]

@@ -12,7 +12,7 @@ from pipesched.problem.view import PipelineView
 
 
 class Paths:
-    """Least durations and path lengths of a plain pipeline in ticks, as lists by stage.
+    """Least durations and path lengths of a plain pipeline (`view`) in ticks, as lists by stage.
 
     `forward` is the least duration of a forward, `gradient` of the pass that computes the input's gradient (B, or BW),
     and `backward` of a whole backward (B and W, or BW) on its device. A pass in an overlapped block lasts as long as

@@ -154,11 +154,11 @@ def plan(state: State, d: int, at: int, kind: int, s: int, mate: int) -> None:
 def with_block(
     shop: Shop, rules: Rules, state: State, d: int, kind: int, alone: int, alone_at: int
 ) -> tuple[int, int, int, int]:
-    """Return what runs next: a block, or the best single pass.
+    """Return what runs next, a block or the best single pass: (kind, stage, start, stage of the block's backward).
 
-    It is the first block that saves time, if that starts soon enough after the best single pass, else the latter. The
-    pass (`kind`, stage `alone`, start `alone_at`) and the result are kind, stage, start; the result also has the stage
-    of the block's backward, -1 for a single pass.
+    It is the first block that saves time, if that starts soon enough after the best single pass, else the latter. A
+    block has the kind WHOLE and the stage of its forward; a single pass has -1 as the last entry. The best single pass
+    is of `kind`, on stage `alone` (-1: none), and starts at `alone_at`.
     """
     stages, turn, begin, end = shop.stages, state.turn, shop.devices[d, AT], shop.devices[d, END]
     forward, backward, at, saved, early, tie = -1, -1, 0, 0, 0, 0

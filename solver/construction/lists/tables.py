@@ -67,7 +67,8 @@ def fits_64_bits(problem: Problem) -> bool:
 def shop_of(problem: Problem, split: bool) -> Shop:
     """Return the problem as arrays for a run, with backwards `split` or full; in blocks they are always full.
 
-    Memory for workspace is reserved (`with_reserve`).
+    Numbers that 64-bit integers cannot represent are Python's, in arrays of objects. Memory for workspace is reserved
+    (`with_reserve`).
     """
     problem = with_reserve(problem)
     where, kind = problem.placement, np.int64 if fits_64_bits(problem) else object
@@ -164,11 +165,12 @@ def rules_of(problem: Problem, policy: Policy, shop: Shop) -> Rules:
 
 
 class ListRun(NamedTuple):
-    """A completed run of the list scheduler.
+    """A completed run of the list scheduler: its passes in the order in which they were scheduled; times are in ticks.
 
-    It has its passes in the order in which they were scheduled, and its times in ticks. A row of `put` is (kind, stage,
-    micro-batch). `span` and `makespan` are those of starting as soon as possible. `spans` is the sum over all devices
-    of the time from first start to last end, `ends` the sum of their last ends.
+    A row of `put` is (kind, stage, micro-batch); kinds are those of `layout`: FORWARD, BACKWARD (B or BW), WEIGHT, and
+    WHOLE for the backward of a block, directly after the row of its forward. `span` and `makespan` are those of
+    starting as soon as possible. `spans` is the sum over all devices of the time from first start to last end, `ends`
+    the sum of their last ends.
     """
 
     put: Array
@@ -185,7 +187,10 @@ class ListRun(NamedTuple):
         return self.span if objective.by_device else self.makespan
 
     def sum_over_devices(self, objective: Objective) -> Ticks:
-        """Return the sum of the devices' times in ticks, the tie-breaker of two runs of equal value."""
+        """Return the sum of the devices' times in ticks: `spans` if the objective is a span, else `ends`.
+
+        It is the tie-breaker of two runs of equal value.
+        """
         return self.spans if objective.by_device else self.ends
 
 

@@ -81,8 +81,9 @@ class Incumbent:
     def offer(self, timeline: Timeline, by: str | None = None) -> Value:
         """Keep a timeline if it is valid and better than the best; return its value in ticks of the problem.
 
-        If its value is below the lower bound, each bound above the value is wrong, and all bounds of these kinds are
-        dropped. `by` is the name of the finder in reports, by default the current phase.
+        A timeline that is no better is not validated; an invalid one is noted as a defect. If its value is below the
+        lower bound, each bound above the value is wrong, and all bounds of these kinds are dropped. `by` is the name of
+        the finder in reports, by default the current phase.
         """
         value = value_of(self._problem, timeline)
         if self.value is not None and value >= self.value:

@@ -47,6 +47,7 @@ class StageSums:
     """Prefix sums of the layers' times and memory, so that the costs of a stage are differences of two entries.
 
     `slowness` has for each stage of a chain the factor by which its device multiplies layers' times; empty: all are 1.
+    `modes` are all (layer type, mode of recomputing it), by whose index drafts count recomputed layers.
     """
 
     def __init__(self, plan: PlanProblem, slowness: Sequence[Fraction] = ()) -> None:

@@ -29,6 +29,8 @@ class SelectedModes:
     """Tables of a model's transformer and multi-token-prediction layers, and of the modes that recompute them.
 
     The model and its modes are those of `sums`. A mode recomputes either the whole layer or selected modules of it.
+    `mtp` is True if there are multi-token-prediction layers, `has_everything` if all of these layers can be recomputed
+    whole.
     """
 
     def __init__(self, sums: StageSums) -> None:

@@ -39,8 +39,8 @@ class Cheapest:
 class Master:
     """Master problem of the placement `choice`: a CP-SAT model of its partitions that minimises a lower bound.
 
-    The bound is on their plans. With `every_order` the model has the rows that are valid for every order of passes;
-    else only those added by the methods.
+    The bound is on their plans; `value` is its variable, in ticks, `model` has the partition's. With `every_order` the
+    model has the rows that are valid for every order of passes; else only those added by the methods.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice, every_order: bool = True) -> None:

@@ -56,7 +56,8 @@ class ChoiceSearch:
 
     `bound` is a lower bound in ticks on every plan of the placement; None if it has no plan, for the stated `reason`.
     `settled` is True if the placement is searched no further: it has no plan, none of its remaining partitions can beat
-    the best plan of all placements, or the bound was wrong. `offer` gets every better plan of it, for the search of all
+    the best plan of all placements, or the bound was wrong. `next` is the partition to schedule next (None: none yet),
+    `failures` the number of steps that ended by an error. `offer` gets every better plan of it, for the search of all
     placements.
 
     The attribute `best` is the best plan of this placement; a parameter `best` of a method is the value of the best

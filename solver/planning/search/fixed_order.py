@@ -55,7 +55,8 @@ def provable(plan: PlanProblem, choice: Choice) -> bool:
 class FixedOrder:
     """Search for the best partition of one order on one placement, where `provable`, by cuts from critical paths.
 
-    `bound` is a lower bound in ticks on every plan with this order; None if no partition fits the memory.
+    The placement is `choice`; `best` is the best plan so far, at first that given. `bound` is a lower bound in ticks on
+    every plan with this order; None if no partition fits the memory.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice, order: Schedule, best: PlanCandidate | None = None) -> None:

@@ -37,7 +37,11 @@ class PublishedClimb:
                 self._look(self._best.partition)
 
     def run(self, most: float) -> None:
-        """Search for `most` seconds or work units: adjacent partitions, then annealing with the best plan's order."""
+        """Search for `most` seconds or work units: adjacent partitions, then annealing with the best plan's order.
+
+        It starts from the best plan of the schedule found so far, here or in the search `of`; without one nothing is
+        done.
+        """
         if self._best is None and self._of.best is not None and self._of.best.schedule == self._name:
             self._best = self._of.best
         if self._best is None:
