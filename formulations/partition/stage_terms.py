@@ -22,14 +22,16 @@ ChainPosition: TypeAlias = int
 class StageTerms:
     """Times and memory of one stage, linear in the variables of a partition.
 
-    Times are in ticks, memory in steps of the partition model. `gradient` is the least time of a pass that sends the
-    gradient on: of B where backwards may be split, else of BW. `work` is the least that the passes of a micro-batch add
-    to the work of their device, `least_backward` the part of its backward, and `busy` the least that F and the gradient
-    add. Blocks of two passes save at most `block_saves`.
+    Times are in ticks, memory in steps of the partition model. `forward`, `backward` (B), `weight` (W) and `full` (BW)
+    are the times of its passes. `gradient` is the least time of a pass that sends the gradient on: of B where backwards
+    may be split, else of BW. `work` is the least that the passes of a micro-batch add to the work of their device,
+    `least_backward` the part of its backward, and `busy` the least that F and the gradient add. Blocks of two passes
+    save at most `block_saves`.
 
-    `memory` is that of the layers, `kept_for_later` what a piece keeps for later pieces of its micro-batch (0 without
-    pieces). `gather` and the fields after it are times and memory for the stage's parameters: `reduce` is the time of
-    one bucket, and `gathered_to_backward` the least memory that stays from a stage's forward to its backward.
+    `memory` is that of the layers, `activation` that of a micro-batch, `memory_until_weight` what is left of it from B
+    to W, `kept_for_later` what a piece keeps for later pieces of its micro-batch (0 without pieces). For the stage's
+    parameters, `gather`, `reduce` (one bucket) and `step` are times, `gathered` is their memory, and
+    `gathered_to_backward` the least of it that stays from a stage's forward to its backward.
     """
 
     forward: Linear

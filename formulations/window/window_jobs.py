@@ -116,7 +116,8 @@ class WindowJobs:
     def kept_waits(self) -> Sequence[tuple[JobId, JobId]]:
         """The waits for memory that stay as they are, as pairs (job, job that waits for its end).
 
-        They are all waits in pools that are not free; and in the others those whose waiting job is outside the window.
+        They are all waits in pools that devices not in `free` use; and in the others those whose waiting job is outside
+        the window.
         """
         pool_of, device = self.placed.jobs.taken_by, self.placed.jobs.device
         return [

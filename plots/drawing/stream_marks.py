@@ -31,7 +31,10 @@ def draw_tasks(timeline: Timeline, axes: Axes, where: Lanes) -> list[Drawn]:
 
 
 def name_lanes(problem: Problem, axes: Axes, names: Mapping[str, tuple[float, float]]) -> None:
-    """Write the names of lanes at every device's row, if the lanes are high enough to read them."""
+    """Write the names of lanes at every device's row, if the lanes are high enough to read them.
+
+    `names` has by name the (top, bottom) of the lane in a row of height 1.
+    """
     devices = problem.devices
     if not names:
         return

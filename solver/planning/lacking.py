@@ -39,7 +39,7 @@ def least_lacking(problem: PlanProblem) -> PlanCandidate | None:
 def lacking(problem: PlanProblem, candidate: PlanCandidate) -> tuple[float, DeviceId]:
     """Return the largest memory excess over capacity among the devices, in the file's memory unit, and that device.
 
-    The excess is negative where every device has memory to spare.
+    The excess is negative where every device has memory to spare. Without capacities it is the largest peak.
     """
     peaks = measure(candidate.timeline).peak_memory
     rooms = problem.all_devices.capacity or (Fraction(0),) * len(peaks)

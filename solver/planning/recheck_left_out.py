@@ -25,7 +25,7 @@ from solver.limits import Limits
 def may_be_left_out(
     plan: PlanProblem, choice: Choice, bound: Fraction, one: SolvedPartition, limits: Limits, stop: Event
 ) -> bool | None:
-    """Return True if it is proved that no plan with the partition of `one` is below `bound`.
+    """Return True if it is proved that no plan with the partition of `one` is below `bound`, in the file's unit.
 
     False if such a plan was found, or if the check refuses the certificate of the partition. None if the time does not
     suffice, or the last of the following is needed and there is no such search. The proof is the certificate of the

@@ -34,7 +34,7 @@ from solver.planning.search.fixed_order import provable
 def recheck_search(
     plan: PlanProblem, choice: Choice, bound: Fraction, evidence: PlanEvidence, limits: Limits, stop: Event
 ) -> bool | None:
-    """Return True if it is proved again that no plan of the placement is below `bound`.
+    """Return True if it is proved again that no plan of the placement is below `bound`, in the file's unit.
 
     False if there may be such a plan. None if the time does not suffice, for evidence that is neither solved partitions
     nor orders, and for published orders that depend on costs or whose critical paths prove nothing here.
