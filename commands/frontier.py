@@ -32,7 +32,10 @@ from solver.analysis.pareto_sweep import FLAT, frontier
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments: problem file, objective, limits, capacities, picture, `--watch`, and `--json`."""
+    """Add the arguments: problem file, objective, limits, `--points`, `--memory`, picture, `--watch`, and `--json`.
+
+    `--points` is the number of capacities to solve for, `--memory` their range as text `A..B`, None where not given.
+    """
     add_problem(parser)
     add_watch(parser)
     add_limits(parser)

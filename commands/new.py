@@ -23,10 +23,11 @@ from pipesched.layers.plan_problem import PlanProblem
 
 
 def summary(plan: PlanProblem, config: ModelConfig, wanted: Wanted) -> list[str]:
-    """Return lines on a plan: assumptions and notes on the model, the devices, and the memory of a device.
+    """Return lines on a plan file that is made of a model's configuration.
 
-    The last line has the memory that the model's state takes on a device and the memory there is. If no plan fits, or
-    hardly any, it says so, and which options help.
+    They are the first of the plan's assumptions, the configuration's notes, the number of devices, and last the memory
+    that the model's state takes on a device on average with the memory there is. If no plan fits, or hardly any, the
+    last line says so, and which options help.
     """
     sizes = sizes_of(config, wanted)
     inside = sizes["tensor"] * sizes["context"] * sizes["data"]

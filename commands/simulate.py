@@ -65,9 +65,10 @@ def timeline_in(path: str) -> Timeline:
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments: problem or schedule file, `--schedule`, objective, noise, output, `--watch`, `--json`.
+    """Add the arguments: problem or schedule file, `--schedule`, objective, noise, `-o`, `--text`, `--watch`, `--json`.
 
-    The older visualiser's flags replace the problem file. `-o` is a picture, or the schedule file if it ends in .json.
+    The older visualiser's flags replace the problem file. `-o` is a picture, or the schedule file if it ends in .json;
+    `--no-visualization` draws none.
     """
     parser.add_argument("problem", metavar="PROBLEM", nargs="?", help="problem file, YAML or JSON; or a schedule file")
     parser.add_argument(

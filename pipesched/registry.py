@@ -39,7 +39,7 @@ class Registry(Generic[Item]):
         self._loaded = False
 
     def register(self, item: Item) -> Item:
-        """Add an item; ValueError if its name is taken."""
+        """Add an item and return it, so that it can be a decorator; ValueError if its name is taken."""
         if item.name in self._items:
             raise ValueError(f"two {self._noun}s are named {item.name!r}")
         self._items[item.name] = item

@@ -237,9 +237,10 @@ def _time(found: Plan, value: Fraction) -> str:
 
 
 def narrowed_document(narrowed: Narrowed) -> dict[str, object]:
-    """Return the keys of `plan --json` on a restriction: `restricted_to`, texts on it, and `free`.
+    """Return the keys of `plan --json` on a restriction: `restricted_to`, texts on it, `free`, any runtime as `for`.
 
-    The latter has nine keys of the best plan without it, as in `Plan.document`. `for` names the runtime, if any.
+    `free` is the best plan without the restriction, by nine keys as in `Plan.document`: status, value, bound, gap,
+    placement, chunks, partition, recomputation and schedule.
     """
     whole = narrowed.free.document()
     keys = ("status", "value", "lower_bound", "gap", "placement", "chunks", "partition", "recompute", "schedule")

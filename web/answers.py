@@ -102,7 +102,10 @@ class Page:
         return StreamingResponse(events(self._solves.watch(solve, _PATIENCE), self._closing), media_type=EVENTS)
 
     async def stop(self, request: Request) -> Response:
-        """Stop the solve named in the address, and keep its result so far; `BadInput` if it is not known."""
+        """Stop the solve named in the address, and keep its result so far; the answer is an empty JSON object.
+
+        `BadInput` if the solve is not known.
+        """
         self._solves.stop(self._solves[request.path_params["name"]])
         return JSONResponse({})
 

@@ -47,7 +47,10 @@ class Solves:
         return solve
 
     def stop(self, solve: Solve) -> None:
-        """Stop a solve and keep its result so far; a process that does not end by itself is killed."""
+        """Stop a solve and keep its result so far; a process that does not end by itself is killed.
+
+        One that still waits for its turn has no result and fails. Nothing if it is over or stopped already.
+        """
         if solve.over or solve.stopped:
             return
         solve.stopped = True

@@ -61,7 +61,7 @@ def settings(args: Namespace) -> str:
 
 
 def show(problem: Problem, title: str, rows: Sequence[tuple[str, Distribution]]) -> None:
-    """Print a table with a row for each named distribution."""
+    """Print a table under `title` with a row for each named distribution: its figures in the file's unit."""
     unit = f" ({problem.time_unit})" if problem.time_unit else ""
     table(title, [Column("figure" + unit), *COLUMNS], [[name, *cells(problem, one)] for name, one in rows])
 

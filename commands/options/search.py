@@ -49,7 +49,10 @@ def add_limits(parser: ArgumentParser, default: int = 60, what: str = "seconds t
 
 
 def add_effort(parser: ArgumentParser | _ArgumentGroup, default: int = 60, what: str = "seconds to search") -> None:
-    """Add the options that limit a search without a gap to stop at; `default` is its time limit in seconds."""
+    """Add `--time-limit` (seconds, by default `default`), `--workers` (0: all cores) and `--seed` (0), without `--gap`.
+
+    `what` is the help text that says what the seconds are for.
+    """
     text = f"{what} (default: {default})"
     parser.add_argument("--time-limit", type=seconds, default=float(default), metavar="S", help=text)
     parser.add_argument(

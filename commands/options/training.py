@@ -21,9 +21,11 @@ OPTIONS = (
 
 
 def add_training(group: ArgumentParser | _ArgumentGroup, microbatches: str, several: bool = False) -> None:
-    """Add the options for training and device: micro-batches, hardware, sequence, rates and the like.
+    """Add the options for training and device; those that are not given are None.
 
-    `microbatches` is the help text that says what they count, `several` allows a list of micro-batch sizes.
+    They are micro-batches and their size, hardware, node, rates and `--mfu`, sequence, vocabulary, `--dtype` and
+    further fields of `training`. `microbatches` is the help text that says what they count; with `several`,
+    `--microbatch-size` is a list of sizes.
     """
     group.add_argument("--microbatches", type=whole(1, 10**7), metavar="M", help=microbatches)
     group.add_argument(

@@ -24,7 +24,7 @@ def seconds(text: str) -> float:
 
 
 def share(text: str) -> Fraction:
-    """Convert a percentage or a number to a share of 1, which it may not exceed."""
+    """Convert a number from 0 to 1, or a percentage from 0% to 100%, to a share of 1; other text is refused."""
     number = text.removesuffix("%")
     if _DECIMAL.fullmatch(number):
         value = Fraction(number) / (100 if text.endswith("%") else 1)
@@ -34,7 +34,7 @@ def share(text: str) -> Fraction:
 
 
 def span_of(text: str) -> tuple[Fraction, Fraction]:
-    """Convert a range such as `16..48` to its ends, the smaller first; any other text is refused."""
+    """Convert a range such as `16..48` to its ends; refused are other texts, and a first end above the second."""
     low, dots, high = text.partition("..")
     if dots and _DECIMAL.fullmatch(low) and _DECIMAL.fullmatch(high) and Fraction(low) <= Fraction(high):
         return Fraction(low), Fraction(high)

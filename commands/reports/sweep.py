@@ -31,7 +31,7 @@ def progress_text(moment: Moment) -> str:
 
 
 def show(found: Table) -> None:
-    """Print a row for each cell, and the counts."""
+    """Print a row for each cell, then why cells have no schedule, the counts of states, and the comparison of cells."""
     axes = found.sweep.axes.axes
     title = f"{found.sweep.name}: {counted(len(found.rows), 'cell')} of {' × '.join(axis.name for axis in axes)}"
     table(title, columns(found), rows(found))
@@ -135,7 +135,7 @@ def reasons(found: Table) -> list[str]:
 
 
 def counts(found: Table) -> str:
-    """Return the number of cells in each state, as text."""
+    """Return the number of cells in each state, as text; states without cells are left out."""
     states = [(state, found.count(state)) for state in State]
     parts = [f"{number} {state.value}" for state, number in states if number]
     return f"{counted(len(found.rows), 'cell')}: {', '.join(parts)}"

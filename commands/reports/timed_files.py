@@ -79,7 +79,7 @@ class TimedFiles:
         return self._deadline is not None and self._deadline.stop.is_set() and bool(self._left_out)
 
     def note_left_out(self) -> None:
-        """Print which files are missing, and how to get them."""
+        """Print which files are missing, and how to get them; nothing if none is."""
         if self._left_out:
             files = ", ".join(self._left_out)
             note(f"note: no time to write {files}; a longer --time-limit has it, and so have plot and export")

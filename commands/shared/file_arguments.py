@@ -28,7 +28,7 @@ def add_problem(parser: ArgumentParser) -> None:
 
 
 def add_objective(parser: ArgumentParser) -> None:
-    """Add `--objective`, which overrides the file's objective."""
+    """Add `--objective`, a name of `of_problems()` that overrides the file's objective; None where not given."""
     names = [objective.name for objective in of_problems()]
     parser.add_argument(
         "--objective",

@@ -9,7 +9,7 @@ from runtime.partitions.catalogue import PARTITION_FORMATS
 
 
 def add_schedules_for(parser: ArgumentParser) -> None:
-    """Add `--for` to `solve`."""
+    """Add `--for` to `solve`: a key of `RESTRICTIONS`, as `target`; None where not given."""
     parser.add_argument(
         "--for",
         dest="target",
@@ -19,7 +19,7 @@ def add_schedules_for(parser: ArgumentParser) -> None:
 
 
 def add_plans_for(parser: ArgumentParser) -> None:
-    """Add `--for` to `plan` and `layouts`."""
+    """Add `--for` to `plan` and `layouts`: the name of a format of settings, as `target`; None where not given."""
     parser.add_argument(
         "--for",
         dest="target",

@@ -43,7 +43,7 @@ class MeasuredFiles:
 
 
 def read_measured(paths: Sequence[str], args: Namespace) -> MeasuredFiles:
-    """Read tables and pipesched's own files, recognised by their endings, and all other files as traces of one run.
+    """Read tables and pipesched's own files (ending .csv, .yaml or .yml), and all other files as traces of one run.
 
     `BadInput` if they name several kinds of devices. `args` has the options that traces need.
     """

@@ -14,7 +14,7 @@ _LIBRARIES = ("ortools", "numba", "numpy", "torch")  # torch is an extra
 
 
 class ShowVersions(Action):
-    """Argparse action that prints the versions and ends the program."""
+    """Argparse action of an option without a value: prints the line of `versions` and ends the program with code 0."""
 
     def __init__(self, option_strings: list[str], dest: str, **keywords: Any) -> None:
         super().__init__(option_strings, dest, nargs=0, **keywords)

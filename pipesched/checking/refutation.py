@@ -8,9 +8,9 @@ from pipesched.results.evidence import Refutation
 
 
 def require_search(problem: Problem, evidence: Refutation) -> None:
-    """Raise `RefusedEvidenceError` if CP-SAT cannot have searched the devices named by the evidence.
+    """Raise `RefusedEvidenceError` if CP-SAT cannot have searched the devices of the evidence, and for any period.
 
-    None as devices names the whole problem.
+    None as devices names the whole problem; otherwise they must exist, at least one, each named once.
     """
     if problem.objective.repeats:
         raise RefusedEvidenceError("no search by CP-SAT bounds a period")

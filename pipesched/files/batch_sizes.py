@@ -94,7 +94,7 @@ def with_axis_of_sizes(document: Mapping[str, Any], source: str) -> Mapping[str,
 
 
 def or_several(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Extend the JSON Schema of a key for one micro-batch size so that the key may also hold a list of sizes."""
+    """Return the JSON Schema of a key for one micro-batch size, extended so that it also accepts a list of sizes."""
     options = schema.get("anyOf") or [{key: schema[key] for key in ("type", "minimum")}]
     one = next(option for option in options if option["type"] == "integer")
     own = {key: value for key, value in schema.items() if key not in ("anyOf", *one)}

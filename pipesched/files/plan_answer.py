@@ -62,7 +62,11 @@ def plan_text(plan: Plan) -> str:
 
 
 def answer_text(answer: PlanAnswer) -> str:
-    """Return the text of a plan answer file; ValueError if no problem file can express its problem."""
+    """Return the text of a plan answer file; ValueError if no problem file can express its problem.
+
+    Besides the format it has `problem`, `lower_bound`, `choices`, and `plan` with the choice, the partition and the
+    `schedule`; `free_memory`, `variants` and `proved_with_capacity` only where there are such. Numbers are exact text.
+    """
     document = {
         "format": PLAN_FORMAT,
         "format_version": _VERSION,

@@ -138,7 +138,8 @@ def schedule_document(file: ScheduleFile) -> dict[str, object]:
 
     Its times are in ticks, whose length is under `tick` as exact text; `problem` and `free_memory` are in the problem
     file's units. `value`, `lower_bound` and `certificate` are None where unknown; the keys `free_memory`, `task_orders`
-    and `waits` are missing where there are none. `orders` has the slots of each device as text.
+    and `waits` are missing where there are none. `orders` has the slots of each device as text, `starts` the start of
+    each task by name. `schedule` and `objective` are names; `format`, `format_version` and `tool` describe the file.
     """
     timeline, problem = file.timeline, file.timeline.problem
     aim = problem.objective

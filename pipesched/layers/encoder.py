@@ -86,7 +86,10 @@ class Encoder(Addition):
         return (FixedModule(self.layer, Joins.FEEDS, chains, serves=self.serves),)
 
     def placed(self, plan: PlanProblem, where: EncoderPlacement) -> PlanProblem:
-        """Return the plan problem with its encoder placed as `where` says; a device of its own is the last device."""
+        """Return the plan problem with its encoder placed as `where` says; a device of its own is the last device.
+
+        The other stages then have one device fewer, since the number of all devices stays the same.
+        """
         own = replace(self, placement=where)
         more = own.own_devices - self.own_devices
         cluster = plan.cluster.of_equal(plan.cluster.devices - more) if more else plan.cluster

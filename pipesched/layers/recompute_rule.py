@@ -73,10 +73,11 @@ def modules_of(mode: str) -> frozenset[str]:
 
 
 def selections(kinds: Sequence[LayerType]) -> list[Mapping[str, str]]:
-    """Return all recomputations that a list of modules can express: the mode of each type of layer, by name.
+    """Return all recomputations that a list of modules can express, shortest list first, each once.
 
-    A list applies to all layers, and recomputes the listed modules that a layer has; the layer must have a mode of
-    exactly these modules. A multi-token prediction layer also has the modules of the transformer layer before it.
+    Each has the mode of each type of layer by its name, without the layers in which the list recomputes nothing. A list
+    applies to all layers, and recomputes the listed modules that a layer has; the layer must have a mode of exactly
+    these modules. A multi-token prediction layer also has the modules of the transformer layer before it.
     """
     own: dict[str, dict[frozenset[str], str]] = {}
     parts: dict[str, frozenset[str]] = {}

@@ -53,7 +53,10 @@ class StageCosts:
         return self.forward + min(self.fused - (self.block_saves or 0), self.backward + (self.weight or 0))
 
     def slowed(self, slowness: Fraction) -> StageCosts:
-        """Return the costs on a device on which all computation takes `slowness` times as long."""
+        """Return the costs on a device on which all computation takes `slowness` times as long.
+
+        Passes, the optimizer's step and what blocks save are computation; gathering, reductions and memory stay.
+        """
         if slowness == 1:
             return self
         return replace(

@@ -93,7 +93,10 @@ class FreeVocabulary(Addition):
 
 
 def sharing(plan: PlanProblem) -> PlanProblem:
-    """Return the plan problem in which every device has a part of embedding and head, in finer units."""
+    """Return the plan problem in which every device has a part of embedding and head, in finer units.
+
+    A partition that is given (`counts`) is dropped.
+    """
     model, shared = _without_vocabulary(plan.model)
     finer = lcm(*(cluster.devices for _, cluster in plan.clusters or (("", plan.cluster),)))
     return replace(

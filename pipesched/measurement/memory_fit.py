@@ -40,9 +40,10 @@ class MemoryFit:
 
 
 def fit_memory(peaks: Sequence[Peak]) -> MemoryFit:
-    """Return the least-squares fit.
+    """Return the least-squares fit, in which no value is below 0.
 
-    `BadInput` names the unknowns that the peaks leave open, and what to measure next.
+    While some value would be below 0, the lowest is set to 0 and the others are fitted again. `BadInput` names the
+    unknowns that the peaks leave open, and what to measure next.
     """
     unknowns = unknowns_of(peaks)
     matrix = matrix_of(peaks, unknowns)

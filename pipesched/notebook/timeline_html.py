@@ -20,7 +20,7 @@ _TIMES = 9  # named on the axis, about
 
 
 def timeline_html(timeline: Timeline) -> str:
-    """Return the HTML of a timeline: a line of figures, and the Gantt chart."""
+    """Return the HTML of a timeline: a line with makespan, span, idle times and bubble rates, and the Gantt chart."""
     problem, metrics = timeline.problem, measure(timeline)
 
     def shares(by_objective: Mapping[str, float]) -> str:

@@ -54,9 +54,10 @@ class Candidate:
     def record(self, problem: Problem, lower_bound: Ticks) -> dict[str, object]:
         """Return a row of `compare --json`, in the file's units; `lower_bound` is in ticks of `problem`.
 
-        Numbers are floats; `bubble` and `idle` are by name of objective, `peak_memory` is by device. They are None if
-        the schedule does not apply; `gap` is None, too, if it exceeds the memory. `extended_from` is there only if the
-        figures were computed for so many micro-batches.
+        The keys are `schedule` (its name), `value`, `makespan`, `span`, `bubble` and `idle` by name of objective,
+        `peak_memory` by device, `fits`, `gap`, `status` ("ok" or "does not apply") and `reason`. Numbers are floats,
+        None if the schedule does not apply; `gap` is None, too, if it exceeds the memory. `extended_from` is there only
+        if the figures were computed for so many micro-batches.
         """
         metrics = self.metrics
         if metrics is None:

@@ -79,7 +79,7 @@ class StageRow:
 
     @property
     def layers(self) -> str:
-        """The layers of the stage as text."""
+        """The layers of the stage as text, such as `embedding, 4 × layer`; `no layer` if it is empty."""
         runs = (one.name if number == 1 else f"{number} × {one.name}" for one, number in self.runs)
         return ", ".join(runs) or "no layer"
 

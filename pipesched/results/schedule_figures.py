@@ -39,7 +39,10 @@ def streams_document(timeline: Timeline) -> list[dict[str, object]]:
 
 
 def decisions(problem: Problem, schedule: Schedule) -> tuple[list[Pass], dict[Pass, str]]:
-    """Return the forwards whose activation is offloaded, and by forward the name of the mode that recomputes it."""
+    """Return the forwards whose activation is offloaded, and by forward the name of the mode that recomputes it.
+
+    Forwards are ordered by stage, then micro-batch; those with kept activations are in neither.
+    """
     passes = sorted(schedule.passes(), key=lambda p: (p.stage, p.microbatch))
     offloaded = [p._replace(kind=F) for p in passes if p.kind is OFFLOAD]
     again = [p for p in passes if p.kind in RECOMPUTATIONS]

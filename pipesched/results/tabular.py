@@ -19,7 +19,7 @@ _MOST = 60  # rows; a longer table says how many more there are
 def table_html(title: str, records: Sequence[Mapping[str, object]]) -> str:
     """Return HTML with a title and a row for each record, with the columns of the first record.
 
-    None is an empty cell.
+    None is an empty cell. Rows after the first `_MOST` are left out, and counted.
     """
     heads = list(records[0]) if records else []
     rows = [_row("td", [_text(record.get(head)) for head in heads]) for record in records[:_MOST]]

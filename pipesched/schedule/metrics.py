@@ -88,12 +88,18 @@ class Metrics:
 
     @property
     def idles(self) -> dict[str, float]:
-        """The idle times (mean over the devices), as shares, by name of the objective, if the timeline has them."""
+        """The idle times (mean over the devices), as shares of 1, by name of the objective: makespan, span and period.
+
+        The period only for an unrolled pattern; an iteration is not among them.
+        """
         return _known(self.idle)
 
     @property
     def bubbles(self) -> dict[str, float]:
-        """The bubble rates (of the busiest device), as shares, by name of the objective, if the timeline has them."""
+        """The bubble rates (of the busiest device), as shares of 1, by name of objective: makespan, span and period.
+
+        The period only for an unrolled pattern; an iteration is not among them.
+        """
         return _known(self.bubble)
 
     @property
@@ -120,7 +126,7 @@ def _known(share: Callable[[Objective], float | None]) -> dict[str, float]:
 
 
 def measure(timeline: Timeline) -> Metrics:
-    """Return the metrics of a timeline."""
+    """Return the metrics of a timeline; they have no period. `BadInput` for an object that is no timeline."""
     refuse_other("measure", timeline, Timeline, A_TIMELINE)
     devices = range(timeline.problem.devices)
     reach = [device_reach(timeline, device) for device in asking(devices)]

@@ -122,9 +122,9 @@ class PassTable:
 
 
 def whole(numbers: Sequence[int] | Ints, times: int = 4) -> Whole:
-    """Return the numbers as an array of 64-bit integers.
+    """Return the numbers as an array of 64-bit integers, or of Python integers if they are too large for that.
 
-    Of Python integers if sums of `times` of them could overflow.
+    They are too large if `times` times the largest of them, by magnitude, is 2^62 or more.
     """
     if isinstance(numbers, np.ndarray) and numbers.dtype == np.int64:
         fits = not len(numbers) or int(np.abs(numbers).max()) * times < 2**62

@@ -25,7 +25,7 @@ class StreamUse(NamedTuple):
 
 
 def stream_use(timeline: Timeline) -> Iterator[StreamUse]:
-    """Yield the use of every stream of every device."""
+    """Yield the use of every stream of every device: device by device, streams in the order of `Problem.streams`."""
     streams = timeline.problem.streams
     for device in range(timeline.problem.devices):
         covered = list(_joined(timeline.busy(device, streams[0])))

@@ -30,7 +30,7 @@ class Axis:
     values: tuple[Value, ...]
 
     def document(self) -> dict[str, object]:
-        """Return the axis as a JSON object; a group of settings is represented by its name."""
+        """Return the axis as a JSON object of `field`, `path` and `values`; a group of settings has its name there."""
         return {"field": self.name, "path": self.path, "values": [one.label for one in self.values]}
 
     def content(self) -> list[object]:

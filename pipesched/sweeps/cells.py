@@ -52,7 +52,7 @@ class Cell:
 
     @cached_property
     def problem(self) -> Problem | PlanProblem:
-        """The problem of the cell, with the name of the sweep."""
+        """The problem of the cell, by the name in its document, or else the name of the sweep."""
         return problem_of(self.document, self.name)
 
     @cached_property

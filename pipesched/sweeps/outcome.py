@@ -138,7 +138,11 @@ class Outcome:
         return replace(self, lower_bound=bound, kind=kind, claim=claim, evidence=evidence).settled()
 
     def settled(self) -> Outcome:
-        """Return the outcome with the status that follows from value and bound."""
+        """Return the outcome with the status OPTIMAL if value and bound are equal, else FEASIBLE.
+
+        It is unchanged if it lacks value or bound. Where free memory is maximised first, the proof that no more can be
+        left must be there too.
+        """
         if self.value is None or self.lower_bound is None:
             return self
         reached = self.value == self.lower_bound and (self.free is None or self.free.proved)

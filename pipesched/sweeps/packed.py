@@ -48,7 +48,8 @@ def schedule_text(known: Outcome) -> str:
 def with_bound(file: ScheduleFile, bound: Fraction | None, argument: Certificate) -> ScheduleFile:
     """Return the file with another bound, in the file's unit, and its argument.
 
-    Itself if `bound` is None or the bound that it has, and for a period.
+    Except of spans, the bound is rounded up to a whole tick; a fraction of one makes the ticks finer. The file itself
+    if `bound` is None or the bound that it has, and for a period.
     """
     problem = file.timeline.problem
     if bound is None or (file.lower_bound_ticks is not None and file.lower_bound_ticks * problem.tick == bound):

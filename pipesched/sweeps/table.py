@@ -217,8 +217,10 @@ class Table(Tabular):
     def document(self) -> dict[str, Any]:
         """Return the object of `sweep --json`: the changing fields with their values, and each cell's outcome.
 
-        `cells`, in the order of the sweep, are `Row.document` with the share `above_least`, None where it is not known.
-        `solved` and `read` are numbers of cells, solved by this run and read from the store.
+        `axes` are `Axis.document`; `cells`, in the order of the sweep, are `Row.document` with the share `above_least`,
+        None where it is not known. `solved` and `read` are numbers of cells, solved by this run and read from the
+        store. `kind` is "plans" or "problems"; the units, `name`, `same_model` and `interrupted` are those of the
+        sweep.
         """
         above = self.above_least
         return {

@@ -30,8 +30,9 @@ _NAME, _SUFFIX = "megatron", ".megatron.py"
 def program_document(timeline: Timeline) -> dict[str, Any]:
     """Return the programs of all ranks as a document that `runtime.execution.program.program_of` reads.
 
-    It has the names of schedule and problem, micro-batches, rank of each stage, the share of each stage's activation
-    that copies move, and a row of text for each rank. Raises `BadInput` if Megatron cannot run the schedule.
+    It has the names of `schedule` and `problem`, `microbatches`, `rank_of_stage`, the share of each stage's activation
+    that copies move (`offloaded`), and `rows`, a text for each rank. Raises `BadInput` if Megatron cannot run the
+    schedule.
     """
     _refuse(timeline)
     timeline = of_microbatches(timeline)

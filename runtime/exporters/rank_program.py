@@ -17,8 +17,9 @@ from runtime.exporters.rank_rows import proof_of_streams, rank_rows
 def rank_program(name: str, timeline: Timeline) -> dict[str, Any]:
     """Return the programs of all ranks as a document for our PyTorch executor, after a proof that they end.
 
-    It has the schedule's name, micro-batches, rank of each stage, shares that copies move, and the rows as text. Raises
-    `BadInput`, whose text begins with `name`, if the executor cannot run the schedule.
+    It has the name of the `schedule`, `microbatches`, `rank_of_stage`, the shares that copies move by stage
+    (`offloaded`), and the `rows` as text. Raises `BadInput`, whose text begins with `name`, if the executor cannot run
+    the schedule.
     """
     problem = timeline.problem
     every_device_works(name, "our executor of copies and recomputation", problem.placement)

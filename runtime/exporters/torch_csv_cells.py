@@ -55,7 +55,8 @@ def side_file(
 ) -> str:
     """Return the JSON text of what the CSV lacks.
 
-    That is the stages of each rank, the renumbering of micro-batches, and notes for the user. `name` is our format,
+    That is `device_of_stage`, the new number of each micro-batch (`csv_microbatch`), how backwards are run
+    (`backward`), the sentence on deadlock, the user's `notes`, and names and sizes. `name` is our format,
     `torch_format` the name that PyTorch's reader takes; `label[j]` is the number of micro-batch j in the CSV; `proof`
     is the sentence on deadlock.
     """

@@ -47,9 +47,10 @@ def flag_file(model: StagedModel, runtime: str, flags: Mapping[str, object]) -> 
 
 
 def step_flags(model: StagedModel) -> dict[str, object]:
-    """Return the values of Megatron's flags for the training settings of the plan's file, by name.
+    """Return the values of Megatron's flags for the training settings of the plan's file, by name without `--`.
 
-    Empty if it has none.
+    They are the sizes of parallelism with what these require, batch sizes, and sequence length; the longest position
+    where the sequence exceeds the model's. Empty if the file has no such settings.
     """
     step = model.step
     if step is None:

@@ -44,8 +44,10 @@ class PlanSettings:
     def document(self) -> dict[str, object]:
         """Return the entries of `settings` of `plan --json`: each setting by name, with the figures of its plan.
 
-        A setting is under `text`, or under `args` if it is not text. Figures are floats in the file's units;
-        `free_value` is the best value of all plans of the file, None if unknown. Empty without settings or a plan.
+        A setting is under `text`, or under `args` if it is not text. Figures are floats in the file's units: `value`,
+        `lower_bound`, `free_value` (the best value of all plans of the file, None if unknown), `peak_memory` and
+        `memory_capacity` by device. With them are `runtime`, `schedule`, `partition`, `recompute`, `restricted_to` and
+        `notes`. Empty without settings or a plan.
         """
         if self.settings is None or self.plan is None or self.plan.best is None:
             return {}

@@ -97,7 +97,7 @@ class SleepingStage(nn.Module):
 def sleeping(stages: int, *, dtype: torch.dtype = torch.float64, seed: int = 0) -> PipelineModel:
     """Return a chain of sleeping stages whose times are 0 until their `seconds` are set.
 
-    `seed` is that of their parameters.
+    `seed` is that of the data; the parameters do not depend on it.
     """
     made: list[nn.Module] = [SleepingStage(number, number == 0).to(dtype) for number in range(stages)]
 

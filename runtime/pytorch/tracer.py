@@ -94,7 +94,10 @@ class Tracer:
         stage.backward_weight_one_chunk = backward_weight_one_chunk
 
     def run(self, step: Step, execute: Callable[[], Any]) -> Any:
-        """Run the pass `step` of a program by calling `execute`, record it, and return what the call returns."""
+        """Run the pass `step` of a program by calling `execute`, record it, and return what the call returns.
+
+        Before a forward, torch's random numbers are seeded by stage and micro-batch.
+        """
         if step.kind == F:
             self._seed(step.stage, step.microbatch)
         return self._run(PassKind(step.kind), step.stage, step.microbatch, execute)

@@ -65,9 +65,9 @@ def scope(target: str | None) -> str:
 def search(channel: Channel, problem: PlanProblem, limits: Limits, target: str | None) -> None:
     """Search the best plan and send its progress, messages of kind "moment", and at the end what was found.
 
-    That is the "chart" and the schedule "file" of a plan, if there is one, and the "solution": the plan with its
-    problem. With `target` the search is restricted to what that runtime can run, and its settings are sent with the
-    solution.
+    A moment has `seconds`, `value` (None: no plan yet), `bound`, `gap` and `phase`. At the end come the "chart" and the
+    schedule "file" of a plan, if there is one, and the "solution": the plan with its problem. With `target` the search
+    is restricted to what that runtime can run, and its settings are sent with the solution.
     """
 
     def tell(moment: PlanProgress) -> None:

@@ -65,7 +65,10 @@ class CellCheck:
 
 
 def check_cell(cell: StoredCell) -> CellCheck:
-    """Check a cell from the content of the store: nothing is solved, and no other file is read."""
+    """Check a cell from the content of the store: nothing is solved, and no other file is read.
+
+    One that is refused or not solved has nothing to check. Damaged data is an entry of `wrong`, no error.
+    """
     if cell.refused:
         return CellCheck(cell, "its values do not go together")
     if cell.outcome is None:

@@ -32,7 +32,10 @@ def broken_rules(file: ScheduleFile) -> list[str]:
 
 
 def bound_finding(file: ScheduleFile) -> Finding | None:
-    """Check the lower bound that the file states; None where it states none."""
+    """Check the lower bound that the file states; None where it states none.
+
+    Without a certificate it is not verified; it is refused if it is above the certificate's.
+    """
     if file.lower_bound_ticks is None:
         return None
     if file.certificate is None:
@@ -50,9 +53,9 @@ def free_finding(file: ScheduleFile) -> Finding | None:
 
 
 def value_text(file: ScheduleFile) -> str:
-    """Return the value of the schedule as the end of a sentence; for a period, with the result of repeating the order.
+    """Return the value of the schedule as the end of a sentence, with its unit, as computed from its starts.
 
-    Empty for a file that states no value.
+    A period is the stated one, with the result of repeating the order; empty if none is stated.
     """
     problem = file.timeline.problem
     if problem.objective.repeats:
@@ -95,6 +98,9 @@ def reaches_bound(file: ScheduleFile, finding: Finding | None) -> bool:
 
 
 def repeats_as_stated(file: ScheduleFile) -> bool:
-    """Return True if the order, repeated, runs a micro-batch every so many ticks as the file states as its period."""
+    """Return True if the order, repeated, runs a micro-batch every so many ticks as the file states as its period.
+
+    False where it states none.
+    """
     timeline, period = file.timeline, file.value_ticks
     return period is not None and repeats_every(timeline.problem, timeline.schedule, period)

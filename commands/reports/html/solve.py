@@ -59,7 +59,10 @@ def solve_report(found: SolveResults, args: Namespace, text: str | None) -> str:
 
 
 def sentence(solution: Solution, proved: str) -> str:
-    """Return the verdict of a solve, `proved`, with how much longer the best published schedule that fits takes."""
+    """Return the verdict of a solve, `proved`, and a sentence on the best published schedule that fits.
+
+    It says how much more or less that takes, in per cent, that it is as good, or that none applies and fits.
+    """
     problem, best, value = solution.problem, solution.best_candidate, solution.value_ticks
     proved = capitalised(proved) + "."
     if best is None or best.metrics is None or not value:

@@ -38,7 +38,10 @@ def sweep_report(found: Table, seconds: float, args: Namespace, text: str | None
 
 
 def verdict(found: Table) -> str:
-    """Return the verdict: the number of cells in each state, the cell of least value, and the widest gap."""
+    """Return the verdict: the number of cells in each state, the cell of least value, and the widest gap, if any.
+
+    Without any schedule it says so in place of the last two.
+    """
     known = [row for row in found.rows if row.value is not None]
     settled = f"{counts(found)}."
     if not known:

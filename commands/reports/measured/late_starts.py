@@ -116,9 +116,10 @@ def sentences(found: LateStarts) -> list[str]:
 
 
 def device_rows(found: LateStarts) -> list[list[str]]:
-    """Return a table row for each device.
+    """Return a table row for each device, texts for the columns `DEVICES`, times in ms.
 
-    Its cells: the number of passes, their mean delay and its parts by cause in ms, and the latest pass.
+    Its cells: device, number of its passes, their mean delay, the parts of that mean by cause (in the order of
+    `_HEADS`), and the latest pass with its delay.
     """
     rows = []
     for device, own in enumerate(_by_device(found)):
@@ -130,7 +131,7 @@ def device_rows(found: LateStarts) -> list[list[str]]:
 
 
 def picture(schedule: str, found: LateStarts, format: Format = "png") -> bytes:
-    """Return a picture of the passes' late starts, with their causes."""
+    """Return a picture of the passes' late starts, with their causes, as the bytes of a file of this format."""
     names = {cause: _in_line(cause) for cause in (*ASSUMPTIONS, Cause.OTHER_PATH)}
     return render_late_starts(found, names, f"{schedule}: {step_text(found)}", format)
 

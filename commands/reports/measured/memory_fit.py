@@ -31,7 +31,10 @@ def _error(fit: MemoryFit, one: Unknown) -> str:
 
 
 def notes(file: PeaksFile, fit: MemoryFit) -> Iterator[str]:
-    """Yield warnings about figures that the measurements determine poorly."""
+    """Yield warnings about a fit: without spare peaks, with figures set to 0, or with a peak far from its fitted value.
+
+    Far is more than `_FAR` of the largest peak.
+    """
     if fit.errors is None:
         yield f"{len(file.peaks)} peaks for as many numbers leave none to judge the fit by: measure one more"
     for one in fit.clamped:
@@ -42,11 +45,12 @@ def notes(file: PeaksFile, fit: MemoryFit) -> Iterator[str]:
 
 
 def document(file: PeaksFile, fit: MemoryFit, files: Sequence[Path]) -> dict[str, object]:
-    """Return the object of `fit-memory --json`; amounts are floats in the file's unit of memory.
+    """Return the object of `fit-memory --json`: `name`, amounts as floats in the file's `unit` of memory, and `files`.
 
     `found` has each amount fitted; its `layer` is None for an amount of devices, its `standard_error` None if it was
     set to 0 or there are no more peaks than amounts. `residuals` has, for each peak in the file's order, what it
-    exceeds the fitted one by (`difference`). `clamped` are the amounts set to 0, as text.
+    exceeds the fitted one by (`difference`); `root_mean_square` is that of these. `clamped` are the amounts set to 0,
+    as text.
     """
     return {
         "name": file.name,

@@ -46,8 +46,8 @@ def document(found: Profile, files: Sequence[Path]) -> dict[str, object]:
 
     Each of `stages` has `parameters` and `output`, and `passes` by kind: `median` and `spread` (distance between the
     quartiles, a share of the median) of the times, bytes that the pass `takes` (negative: frees) and `needs_meanwhile`.
-    `transfers[s]` is the median from stage s to the next; the last stage has none. The other keys describe the
-    measurement.
+    `transfers[s]` is the median from stage s to the next; the last stage has none. `model`, `split`, `dtype`, `machine`
+    and `versions` describe the measurement; `files` are the paths written.
     """
     return {
         "model": found.request.model,

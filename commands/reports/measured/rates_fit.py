@@ -66,9 +66,9 @@ def notes(fit: RatesFit) -> Iterator[str]:
 
 
 def warning(fit: RatesFit, hardware: str) -> str | None:
-    """Return a warning if no plausible rates explain the durations, or they are far from the device's known rates.
+    """Return a warning if the fit is not `explained`, or the known rates predict durations that are far off; else None.
 
-    Else None. `hardware` is the device's name.
+    Far off is a median more than `_OTHER` times too long or too short. `hardware` is the device's name.
     """
     before, after = (median(one.measured / predicted for one, predicted in each) for each in _predictions(fit))
     if not explained(fit):
@@ -86,7 +86,7 @@ def warning(fit: RatesFit, hardware: str) -> str | None:
 
 
 def explained(fit: RatesFit) -> bool:
-    """Return True if the mean error of the durations predicted by the fitted rates is at most `_FAR`."""
+    """Return True if the durations predicted by the fitted rates have a mean error of at most 15 % (`_FAR`)."""
     return fit.mean_error() <= _FAR
 
 
@@ -95,7 +95,7 @@ def _predictions(fit: RatesFit) -> tuple[list[tuple[FittedTime, float]], list[tu
 
 
 def document(fit: RatesFit, hardware: str, files: Sequence[Path]) -> dict[str, object]:
-    """Return the object of `calibrate --json`.
+    """Return the object of `calibrate --json`; `hardware` is the device's name, `files` are the paths written.
 
     `rates` has by name the fitted `value`, the rate `before`, and the relative standard `error`, None if no duration
     depends on the rate. `durations` are in seconds, in the order measured, with the predictions `before` and `after`

@@ -102,10 +102,12 @@ class RunReport:
     def document(self, files: Sequence[Path]) -> dict[str, object]:
         """Return the object of `run --json`; predicted times are floats in the file's unit, measured ones in seconds.
 
-        `good` says that nothing is wrong, else `complaints` has texts; `missing` are gradients. `worst_loss` and
-        `worst_gradient` are None where nothing was compared, `seconds_per_unit` and `error` (share by which the best
-        step exceeds the prediction) where the unit is only a label. `passes` are those of the best step, device by
-        device, with [start, end] under `predicted` and `measured`. The other keys describe the run.
+        `good` says that nothing is wrong, else `complaints` has texts; `missing` are gradients, `gradients_compared` a
+        number, `order_kept` a flag. `worst_loss` and `worst_gradient` are None where nothing was compared,
+        `seconds_per_unit` and `error` (share by which the best step exceeds the prediction) where the unit is only a
+        label. `predicted` and `measured` have the `makespan`, the latter also those of all steps. `passes` are those of
+        the best step, device by device, with [start, end] under `predicted` and `measured`. The other keys describe the
+        run: schedule, split, machine, files.
         """
         problem, outcome = self.job.problem, self.outcome
         return {

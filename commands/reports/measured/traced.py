@@ -99,7 +99,10 @@ def best_document(best: Solution | None) -> dict[str, object]:
 
 
 def best_sentences(run: Comparison, best: Solution) -> list[str]:
-    """Return sentences on the measured time, the predicted time of this order, and the best order with its reason."""
+    """Return sentences on the measured time, the predicted time of this order, and the best order's value.
+
+    One more has the lower bound and its argument, if there is a certificate.
+    """
     unit = best.problem.time_unit
     found = "none was found" if best.value is None else f"{plain(float(best.value))} {unit}"
     sentences = [

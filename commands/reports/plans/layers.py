@@ -15,7 +15,10 @@ _COLUMNS = ("layer", "count", "F", "B", "W", "memory", "activation", "recompute"
 
 
 def show(plan: PlanProblem) -> None:
-    """Print a row for each run of equal layers, then the capacity of devices, the transfer time and the assumptions."""
+    """Print a row for each run of equal layers, then capacities, the transfer time and the assumptions.
+
+    Capacities are left out if there is no limit, the transfer time if it differs between devices.
+    """
     units = f"{plan.time_unit or 'times as in the file'}, {plan.cluster.memory_unit}"
     columns = [Column(name, name not in ("layer", "recompute"), 1 if name == "recompute" else 0) for name in _COLUMNS]
     table(f"{plan.name}: layers ({units})", columns, [_row(layer) for layer in plan.model.layers])
@@ -79,7 +82,11 @@ def _document(layer: LayerType) -> dict[str, object]:
 
 
 def text(plan: PlanProblem) -> str:
-    """Return the part of a plan file that states the layers' costs as numbers."""
+    """Return the part of a plan file that states the layers' costs as numbers, with assumptions as comments before it.
+
+    Of memory it has capacity and unit, if there is a limit; of transfers the time, if it is the same between all
+    devices.
+    """
     lines = [f"# {line}" for line in plan.assumptions]
     lines += [f"time_unit: {plan.time_unit}"] if plan.time_unit else []
     written = "\n".join(lines) + "\n" if lines else ""

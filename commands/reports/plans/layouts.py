@@ -62,9 +62,10 @@ def show(found: Layouts, capacity: Fraction | None, target: str | None) -> None:
 
 
 def sheet(found: Layouts, target: str | None, most: int = _SHOWN) -> Sheet:
-    """Return the table of the best `most` layouts, the recommended one in bold, which is added if it is not among them.
+    """Return the table of the best `most` layouts with a plan, the recommended one in bold and last if not among them.
 
-    `target`, the runtime of `--for`, is named in the title.
+    `target`, the runtime of `--for`, is named in the title. Sizes that are 1 in all of them have no column, for some
+    names.
     """
     fitting = [row for row in found.rows if row.fits]
     names = [
@@ -179,7 +180,7 @@ def lacking(race: LayoutRace, gpus: int) -> str:
 
 
 def without(found: Layouts) -> dict[str, list[str]]:
-    """Return the names of the layouts without a plan, by reason."""
+    """Return the names of the layouts without a plan by the reason, a predicate such as `cannot fit the memory`."""
     by_reason: dict[str, list[str]] = {}
     for row in found.rows:
         if row.fits or name_of(row) in found.refused:

@@ -62,7 +62,7 @@ def show(plan: Plan, changes: Sequence[ChangeResult] = (), more: Sequence[str] =
 
 
 def with_note(found: Plan) -> Plan:
-    """Return the plan with a note if memory never limits any plan."""
+    """Return the plan with a note if memory never limits any plan; unchanged if free memory is maximised first."""
     ample = None if found.free is not None else why_no_plan_is_limited(found.problem)
     return found if ample is None else replace(found, notes=(*found.notes, ample))
 

@@ -64,8 +64,8 @@ def variant_rows(plan: Plan) -> list[list[str]]:
 def choice_rows(plan: Plan) -> list[list[str]]:
     """Return a table row for each placement, those of the least value first, those without a plan last.
 
-    Its texts are placement, chunks, value, bound, gap, what it exceeds the best plan by, idle times, and order; those
-    that are not known are empty.
+    Its texts are placement, chunks, value, bound, gap, what it exceeds the best plan by, idle times, order, and the
+    reason or else the status; those that are not known are empty.
     """
 
     def key(result: ChoiceResult) -> tuple[bool, float, float]:
@@ -106,7 +106,10 @@ def _idle(best: PlanCandidate | None) -> list[str]:
 
 
 def stage_columns(plan: Plan) -> list[Column]:
-    """Return the columns of the table of stages."""
+    """Return the columns of the table of stages: stage, device, layers, recomputed layers, times and memory.
+
+    Then come those of gathering, reduction and optimizer step, as far as stages have them.
+    """
     return [*_STAGES, *(Column(key, True, 1) for key in _of_parameters(plan))]
 
 

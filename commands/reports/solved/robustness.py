@@ -22,7 +22,7 @@ _SHARE, _LEAST_SECONDS = 0.05, 1.0
 
 
 def add_robust(parser: ArgumentParser) -> None:
-    """Add the option `--robust`."""
+    """Add the option `--robust`: the relative standard deviation of durations as a share, None where not given."""
     parser.add_argument(
         "--robust",
         type=share,

@@ -71,7 +71,11 @@ def _verdict(found: SolveResults, metrics: Metrics) -> str:
 
 
 def show(found: SolveResults, why_not: bool) -> None:
-    """Print the result in sentences, and the table; `why_not` adds the reasons why other schedules do not apply."""
+    """Print the verdict, the table of schedules, and sentences on memory, idle time, the bound and further results.
+
+    `why_not` adds the reasons why schedules do not apply. An infeasible problem has its reason alone, on stderr;
+    without a schedule there is only the table, and a message.
+    """
     solution = found.solution
     problem = solution.problem
     if solution.status is Status.INFEASIBLE:

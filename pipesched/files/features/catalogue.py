@@ -170,7 +170,7 @@ class Feature:
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
-        """The key paths of which a file that has the feature gives one."""
+        """The key paths of which a file that has the feature gives one or more: name, keys, and those in `given_by`."""
         own = () if self.keys is None else self.keys.model_fields
         inside = (f"{at}.{key}" for at, keys in self.sections.items() for key in keys.model_fields)
         return (self.name, *own, *inside, *self.given_by)

@@ -36,7 +36,7 @@ NUMBER = or_unit(PLAIN_NUMBER)
 
 
 def or_list(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON Schema of a value extended to a list of at least one such value."""
+    """Return the JSON Schema of a value of `schema` or of a list of such values, at least one."""
     return {"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1}]}
 
 

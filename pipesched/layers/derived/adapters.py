@@ -24,7 +24,10 @@ def adapter_products(lora: Lora, products: Sequence[Product]) -> list[Product]:
 
 
 def adapter_parameters(lora: Lora, products: Sequence[Product]) -> Parameters:
-    """Return the numbers of parameters of the adapters of these products: `experts` are those of grouped products."""
+    """Return the numbers of parameters of the adapters of these products: `experts` are those of grouped products.
+
+    `norms` and the other fields are 0. Products that get no adapter do not count.
+    """
     own = adapter_products(lora, products)
     shared = sum((one.columns * one.inner for one in own if one.groups == 1), Fraction(0))
     experts = sum((one.columns * one.inner * one.groups for one in own if one.groups > 1), Fraction(0))

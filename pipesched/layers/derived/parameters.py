@@ -41,7 +41,10 @@ class Matrix(NamedTuple):
 
 
 def attention_matrices(shape: Shape) -> list[Matrix]:
-    """Return the parameters of attention's projections: queries, keys, values and output."""
+    """Return the parameters of attention's projections: queries, keys, values and output, as one entry.
+
+    Of latent attention they are two: projections down to latents and shared keys, which are `whole`, and all others.
+    """
     h, attention = shape.hidden, shape.attention
     if isinstance(attention, Attention):
         queries = (3 if attention.gated else 2) * attention.heads
@@ -88,7 +91,7 @@ def layer_matrices(shape: Shape, kind: LayerKind) -> list[Matrix]:
 
 
 def layer_parameters(shape: Shape, kind: LayerKind) -> Parameters:
-    """Return the parameters of a layer of this kind."""
+    """Return the numbers of parameters of one whole layer of this kind, on all its devices together; `wide` is None."""
     norms = kind.parts * shape.hidden
     if kind.mixes and shape.mixing is not None:
         norms += shape.mixing.mixer.norms
@@ -248,7 +251,8 @@ def exchanged_bytes(
 def stepped_bytes(parameters: Parameters, parallel: Parallel, precision: Precision) -> Fraction:
     """Return the bytes moved by the optimizer step on a device.
 
-    The gradient is read, the state read and written, the weight written.
+    The gradient is read, the state read and written, the weight written, by a sharded optimizer for its own part. All
+    gradients are also read for the norm, and set to zero.
     """
     gradient, optimizer, total = precision.gradient, precision.optimizer, Fraction(0)
     for own in _on_a_device(parameters, parallel, precision):

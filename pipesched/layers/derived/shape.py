@@ -251,13 +251,13 @@ class Training:
 
     `precision` is what numbers take, `formats` are the formats of products that differ from its own.
 
-    `flash`: attention scores are never stored (arXiv 2205.14135). `weight_split`: W may run later than B. `modes` are
-    the recomputation modes that a plan may choose; None for the usual ones. `fused_norms`: a normalization is one
-    kernel; else several in 32 bits, as in eager PyTorch. `fused_activation`: a gated activation function and its
-    product are one kernel. `fused_experts`: products of experts have the activation function, and in narrow formats the
-    conversion of its result, in their kernels. `fused_accumulation`: products of W add to the gradients of earlier
-    micro-batches; else separate kernels do. `early_stop`: recomputation of a whole layer stops before its last product,
-    which no backward reads.
+    `flash`: attention scores are never stored (arXiv 2205.14135). `dropout`: there is some after attention and block.
+    `weight_split`: W may run later than B. `modes` are the recomputation modes that a plan may choose; None for the
+    usual ones. `fused_norms`: a normalization is one kernel; else several in 32 bits, as in eager PyTorch.
+    `fused_activation`: a gated activation function and its product are one kernel. `fused_experts`: products of experts
+    have the activation function, and in narrow formats the conversion of its result, in their kernels.
+    `fused_accumulation`: products of W add to the gradients of earlier micro-batches; else separate kernels do.
+    `early_stop`: recomputation of a whole layer stops before its last product, which no backward reads.
 
     For `frozen` layers, by name, no gradient of weights is computed, kept or exchanged, and there is no optimizer
     state. With `lora` (None: no adapters) this holds for all layers, except for the adapters of layers that are not

@@ -455,7 +455,7 @@ class TaskNetwork:
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:
-        """Return every resource that some task occupies."""
+        """Return every resource that some task occupies, ascending."""
         return tuple(sorted({one for tasks in self.tasks.values() for task in tasks for one in task.resources}))
 
     @cached_property

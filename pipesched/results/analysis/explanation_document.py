@@ -11,9 +11,11 @@ def explanation_document(it: Explanation) -> dict[str, object]:
     """Return the object under `explanation` of `solve --json`; values are floats in the file's unit.
 
     `binds` are the causes, `device` the one of the strongest bound, `story` the sentences. `certificates` has the
-    proved bound and those near the strongest; `busiest_device`, `work`. `as_it_is` is the result for the unchanged
-    problem, `as_it_is_in_short` that of a search as short as each change's, None if there was none. `changes` are the
-    effects of those tried, the one that gains most first, `not_tried` the texts of the others.
+    proved bound and those near the strongest; `bound_without_memory` and `bound_without_transfers` are the strongest
+    ones of relaxed problems; `busiest_device`, `work`. `as_it_is` is the result for the unchanged problem,
+    `as_it_is_in_short` that of a search as short as each change's, None if there was none. `changes` are the effects of
+    those tried, the one that gains most first, `not_tried` the texts of the others. `interrupted`: the user stopped the
+    search.
     """
     bottleneck = it.bottleneck
     problem = bottleneck.problem

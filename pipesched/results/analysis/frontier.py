@@ -78,7 +78,7 @@ class Frontier(Tabular):
 
     @property
     def published(self) -> tuple[PublishedPoint, ...]:
-        """The published schedules that apply, at whatever level."""
+        """The published schedules that apply and have a timeline, in the order of `candidates`, at whatever level."""
         return tuple(
             PublishedPoint(one.name, self.scale.of(one.metrics), _value(one.timeline))
             for one in self.candidates
@@ -118,8 +118,9 @@ class Frontier(Tabular):
 
         The latter is so if `by_share` is True. `points` are by rising memory, as in `records` with a `certificate`;
         `bounds` have `memory` and `lower_bound` at further levels, `schedules` the `name`, `memory` and `value` of
-        published ones. `memory_in_file` is None where that is unlimited, `lower_bound` without a point. `not_tried` and
-        `not_needed` are numbers of points. `notes` is missing if there are none.
+        published ones. `least_memory` is what every schedule needs. `memory_in_file` is None where that is unlimited,
+        `lower_bound` without a point. `not_tried` and `not_needed` are numbers of points. `notes` is missing if there
+        are none. Further keys are `name`, `objective` and `interrupted`.
         """
         problem, scale = self.problem, self.scale
         notes: dict[str, object] = {"notes": list(self.notes)} if self.notes else {}

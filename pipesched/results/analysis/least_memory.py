@@ -38,6 +38,7 @@ class LeastMemory:
 
         Numbers are floats. `value`, `lower_bound` and `before` are memory, in the file's unit or as shares of
         capacities (`by_share`); `best_value` and `allowed_value` are times in the file's unit, `within` is a share.
+        `proved` is True if less is not enough, and `text` the argument of the bound.
         """
         scale, problem = self.scale, self.scale.problem
         return {
