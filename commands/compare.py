@@ -9,24 +9,32 @@ from pathlib import Path
 
 from commands.options import noise as noise_options
 from commands.options.compared import add_schedules, imported, published
-from commands.options.plan_compare import is_plan_file, plan_rows
+from commands.options.plan_compare import plan_rows
 from commands.options.search import add_limits, interrupt_sets, limits_of, refuse_period, search
 from commands.reports import schedule_table, side_by_side
 from commands.reports.plans import plan_comparison
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
-from commands.shared.file_arguments import add_json, add_objective, picture_kind, problem_of
+from commands.shared.file_arguments import (
+    add_json,
+    add_objective,
+    picture_kind,
+    problem_in_document,
+    problem_of,
+)
 from commands.shared.not_applicable import add_why_not
 from commands.shared.output import complain, files_written, next_step, note, write_json
 from commands.shared.watch import add_watch, stop_event
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import refuse_unwritable
+from pipesched.files.problem_file import read_document
 from pipesched.measurement.comparison import compared
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
 from pipesched.results.comparison import OURS, comparison_document, with_solution
 from pipesched.results.solution import Solution, Status
 from pipesched.simulation.noise import Distribution
+from pipesched.sweeps.field_paths import is_plan
 from solver.analysis.published_comparison import all_tried, search_limits
 from solver.engine.incumbent.common_ticks import finer_candidate
 from solver.planning.schedule_comparison import FREE
@@ -89,11 +97,12 @@ def run(args: Namespace) -> Exit:
         refuse_unwritable(args.output)
     if len(args.problems) > 1:
         return _several(args)
-    if args.problems and is_plan_file(args.problems[0]):
-        return _of_plan(args)
+    document = read_document(args.problems[0]) if args.problems else None
+    if is_plan(document):
+        return _of_plan(args, document)
     if args.measured:
-        return _measured(args)
-    problem = problem_of(args.problems[0], args.objective)
+        return _measured(args, document)
+    problem = problem_in_document(document, args.problems[0], args.objective)
     if args.others or args.noise is not None:
         refuse_period(problem, "--with and --noise are")
     if args.output:
@@ -161,13 +170,14 @@ def _say(
             next_step(["solve", *args.problems, "-o", "results"], "writes the best schedule, pictures and a report")
 
 
-def _of_plan(args: Namespace) -> Exit:
+def _of_plan(args: Namespace, document: object) -> Exit:
     """Compare published schedules on a plan file, each with its own best plan of the model, and print the comparison.
 
+    `document` is the content of the file.
     Exit code 1 if it is proved that no plan fits with any of the schedules compared, or if none applies; 3 if none was
     found. 130 if the user interrupted the search.
     """
-    found = plan_rows(args.problems[0], args)
+    found = plan_rows(document, args.problems[0], args)
     if args.json:
         write_json(plan_comparison.document(found))
     else:
@@ -227,17 +237,17 @@ def _all_tried(solution: Solution, listed: Sequence[str], args: Namespace) -> So
     return replace(found, interrupted=stop.is_set())
 
 
-def _measured(args: Namespace) -> Exit:
+def _measured(args: Namespace, document: object) -> Exit:
     """Compare measured runs with their prediction and explain the differences; find the best order for a single run.
 
     Each file of `pipesched run` is a run; if any file is of another program, all files together are one. The problem is
-    the given file's, or the trace's own. The best order is for its measured times, and is searched unless
-    `--no-optimal` is given or the trace does not determine all of them. `-o` writes a picture, or a report as .html.
-    The exit code is that of an interrupted search, else 0; it does not depend on the differences.
+    that of the given file, whose content is `document`, or the trace's own. The best order is for its measured times,
+    and is searched unless `--no-optimal` is given or the trace does not determine all of them. `-o` writes a picture,
+    or a report as .html. The exit code is that of an interrupted search, else 0; it does not depend on the differences.
     """
     from commands.reports.measured import measured_table, traced
 
-    problem = problem_of(args.problems[0], args.objective) if args.problems else None
+    problem = problem_in_document(document, args.problems[0], args.objective) if args.problems else None
     if args.output:
         measured_table.drawn_as(Path(args.output))  # a wrong ending is said before the search
     notes: list[str] | None = None

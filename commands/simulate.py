@@ -16,7 +16,7 @@ from commands.shared.watch import add_watch
 from heuristics.catalogue import HEURISTICS, schedule_named
 from pipesched.errors import BadInput, Deadlock, DoesNotApply
 from pipesched.files.problem_file import read_document, with_objective
-from pipesched.files.schedule_file import FORMAT, ScheduleFile, read_schedule
+from pipesched.files.schedule_file import FORMAT, ScheduleFile, read_schedule, schedule_from
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.formatting import size
@@ -39,7 +39,7 @@ def timeline_of(problem: Problem, text: str) -> Timeline:
     `text` is the name of a published schedule, or the path of a schedule file. `BadInput` if the schedule does not
     apply to the problem, or deadlocks.
     """
-    if text not in HEURISTICS.names() and Path(text).is_file():
+    if text not in HEURISTICS.names() and Path(text).exists():
         schedule = read_schedule(text).timeline.schedule
         wrong = validate_schedule(problem, schedule)
         if wrong:
@@ -55,9 +55,12 @@ def timeline_of(problem: Problem, text: str) -> Timeline:
         raise BadInput(f"{text} does not apply to {problem.name}: {reason}; those that do: {others}") from None
 
 
-def timeline_in(path: str) -> Timeline:
-    """Return a schedule file's own timeline; `BadInput` if it breaks a rule other than the memory limit."""
-    timeline = read_schedule(path).timeline
+def timeline_in(document: object, path: str) -> Timeline:
+    """Return a schedule file's own timeline; `BadInput` if it breaks a rule other than the memory limit.
+
+    `document` is the content of the file at `path`.
+    """
+    timeline = schedule_from(document, path).timeline
     broken = [violation for violation in validate(timeline) if violation.rule != "memory"]
     if broken:
         raise BadInput(*(f"{path}: not a valid schedule: {violation.text}" for violation in broken[:5]))
@@ -133,8 +136,8 @@ def _schedule_and_picture(args: Namespace) -> tuple[Timeline, Path | None]:
             found = "--schedule" if args.schedule else "--objective"
             raise BadInput(f"found a schedule file and {found}; allowed: a schedule file alone, whose problem is in it")
         picture = Path(args.output) if args.output and not args.no_visualization else None
-        return timeline_in(args.problem), picture
-    problem, picture = problem_and_picture(args)
+        return timeline_in(document, args.problem), picture
+    problem, picture = problem_and_picture(args, document)
     if args.objective:
         problem = with_objective(problem, OBJECTIVES[args.objective])
     return timeline_of(problem, args.schedule or "1f1b"), picture

@@ -13,20 +13,12 @@ from commands.shared.output import note_plan
 from commands.shared.watch import stop_event
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
-from pipesched.files.plan_file import read_plan
-from pipesched.files.problem_file import read_document
+from pipesched.files.plan_file import plan_in
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.objective import OBJECTIVES
-from pipesched.sweeps.field_paths import is_plan
 from solver.planning.compared_schedule import ComparedSchedule
 from solver.planning.schedule_comparison import FREE, compared_schedules, orders_of
 from targets.plan_runtimes import runtimes_of
-
-
-def is_plan_file(path: str) -> bool:
-    """Return True if a file is a plan file (a model made of layers)."""
-    return is_plan(read_document(path))
-
 
 # The rest of the time limit is for what runtimes make of the plans found.
 _SEARCH_SHARE = 0.9
@@ -45,16 +37,17 @@ class PlanRows(NamedTuple):
     interrupted: bool
 
 
-def plan_rows(path: str, args: Namespace) -> PlanRows:
+def plan_rows(document: object, path: str, args: Namespace) -> PlanRows:
     """Search the best plan for each published schedule of a plan file, and for free orders too unless `--no-optimal`.
 
+    `document` is the content of the file at `path`.
     `BadInput` for options and objectives that a comparison of plans does not take.
     """
     options = {"--with": args.others, "--noise": args.noise is not None, "--measured": args.measured}
     given = [name for name, is_given in options.items() if is_given]
     if given:
         raise BadInput(f"{path}: found a plan file and {given[0]}; allowed: a problem file with {given[0]}")
-    problem = read_plan(path)
+    problem = plan_in(document, path)
     if args.objective is not None:
         problem = replace(problem, objective=OBJECTIVES[args.objective])
     if problem.objective.repeats or problem.leaves is not None:

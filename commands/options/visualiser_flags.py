@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
-from commands.shared.file_arguments import problem_of
+from commands.shared.file_arguments import problem_in_document
 from pipesched.errors import BadInput
 from pipesched.files.problem_file import problem_from, read_document
 from pipesched.files.problems.visualiser_file import output_file, to_problem_document
@@ -37,21 +37,20 @@ def add_flags(parser: ArgumentParser) -> None:
     flags.add_argument("--p2p-time", metavar="T", help="point-to-point communication time (default 0)")
 
 
-def problem_and_picture(args: Namespace) -> tuple[Problem, Path | None]:
+def problem_and_picture(args: Namespace, document: object) -> tuple[Problem, Path | None]:
     """Return the problem and a picture's path.
 
-    The problem is from the problem file, or else from flags or configuration of the older visualiser. The path is None
-    if no picture is to be drawn: with `--no-visualization`, or for a problem file if neither `--output` nor the file
-    names one. For flags or a configuration a picture is drawn by default, as the older tool does. `BadInput` for a
-    problem file together with such flags.
+    The problem is from the problem file, of which `document` is the content, or else from flags or configuration of
+    the older visualiser. The path is None if no picture is to be drawn: with `--no-visualization`, or for a problem
+    file if neither `--output` nor the file names one. For flags or a configuration a picture is drawn by default, as
+    the older tool does. `BadInput` for a problem file together with such flags.
     """
     flags = [args.num_stages, args.num_batches, args.forward_times, args.backward_times, args.p2p_time]
     given = any(flag is not None for flag in flags)
     if args.problem is not None:
         if given or args.config:
             raise BadInput("found a problem file and flags that describe a pipeline; allowed: one of the two")
-        document: object = read_document(args.problem)
-        problem, default = problem_of(args.problem, None), output_file(document)
+        problem, default = problem_in_document(document, args.problem, None), output_file(document)
     else:
         document = _older_document(args)
         source = args.config or "command line"

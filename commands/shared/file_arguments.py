@@ -10,7 +10,7 @@ from typing import Literal
 from commands.shared.output import idle_shown, note, percent, times_shown
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import write_whole
-from pipesched.files.problem_file import read_problem, read_problem_sizes, with_objective
+from pipesched.files.problem_file import problem_in, read_document, read_problem_sizes, with_objective
 from pipesched.files.schedule_file import ScheduleFile, to_text
 from pipesched.problem.formatting import amount
 from pipesched.problem.objective import OBJECTIVES, of_problems
@@ -47,7 +47,12 @@ def add_json(parser: ArgumentParser) -> None:
 
 def problem_of(path: str, objective: str | None) -> Problem:
     """Read a problem file, print its notes, and return the problem, with the objective replaced if one is given."""
-    return _of(read_problem(path), path, objective)
+    return problem_in_document(read_document(path), path, objective)
+
+
+def problem_in_document(document: object, path: str, objective: str | None) -> Problem:
+    """Do as `problem_of` for a file that has been read, of which `document` is the content."""
+    return _of(problem_in(document, path), path, objective)
 
 
 def problem_sizes_of(path: str, objective: str | None) -> list[tuple[Problem, int | None]]:

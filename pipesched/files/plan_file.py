@@ -41,7 +41,11 @@ Steps = tuple[Fraction, Fraction]
 
 def read_plan(path: str | Path) -> PlanProblem:
     """Read a YAML or JSON plan file; `BadInput` lists every mistake."""
-    document = read_document(path)
+    return plan_in(read_document(path), path)
+
+
+def plan_in(document: object, path: str | Path) -> PlanProblem:
+    """Return the plan problem of the file at `path` with this content, which is not read again; `BadInput` as there."""
     if refuse_other_kinds(document, path, FileKind.PLAN) is FileKind.VISUALISER:
         raise BadInput(f"{path}: found the older visualiser's file, which has no layers; allowed: a plan file")
     return plan_problem_from(document, str(path), stem_of(path))
@@ -54,7 +58,7 @@ def read_plan_sizes(path: str | Path) -> list[tuple[PlanProblem, int | None]]:
     """
     document = read_document(path)
     if sizes_of(document, str(path)) is None:
-        return [(read_plan(path), None)]
+        return [(plan_in(document, path), None)]
     refuse_other_kinds(document, path, FileKind.PLAN)
     return [
         (plan_problem_from(one, str(path), stem_of(path)), sequences)

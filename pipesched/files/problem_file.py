@@ -52,7 +52,15 @@ ROUNDED = (
 
 def read_problem(path: str | Path) -> Problem:
     """Read a YAML or JSON problem file, or a configuration of the older visualiser; `BadInput` lists every mistake."""
-    return problem_from(converted_document(read_document(path), str(path)), str(path), stem_of(path))
+    return problem_in(read_document(path), path)
+
+
+def problem_in(document: object, path: str | Path) -> Problem:
+    """Return the problem of the file at `path` with this content, which is not read again: a pipe is read once only.
+
+    `BadInput` lists every mistake.
+    """
+    return problem_from(converted_document(document, str(path)), str(path), stem_of(path))
 
 
 def converted_document(document: object, source: str) -> object:
@@ -71,7 +79,7 @@ def read_problem_sizes(path: str | Path) -> list[tuple[Problem, int | None]]:
     """
     document = read_document(path)
     if sizes_of(document, str(path)) is None:
-        return [(read_problem(path), None)]
+        return [(problem_in(document, path), None)]
     refuse_other_kinds(document, path, FileKind.PROBLEM)
     return [
         (problem_from(one, str(path), stem_of(path)), sequences)

@@ -51,7 +51,12 @@ class StoredCell:
 
 
 def is_store(path: str | Path) -> bool:
-    """Return True if a file is an SQLite database, False for any other file and one that cannot be read."""
+    """Return True if a file is an SQLite database, False for any other file and one that cannot be read.
+
+    False too for a pipe, of which nothing is read.
+    """
+    if not Path(path).is_file():
+        return False
     try:
         with Path(path).open("rb") as stream:
             return stream.read(len(_SQLITE)) == _SQLITE

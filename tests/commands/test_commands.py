@@ -258,6 +258,33 @@ def test_export_writes_beside_the_schedule_or_where_asked(
     assert "traceEvents" in json.loads(Path(files[0]).read_text())
 
 
+PLAN = "devices: 2\nmicrobatches: 2\nlayers: [{name: a, count: 2, forward: 1, backward: 2}]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (FILE, ["solve", *SURE]),
+        (FILE, ["simulate", "--no-visualization"]),
+        (FILE, ["compare", "--schedules", "1f1b", *SURE]),
+        (PLAN, ["plan", *SURE]),
+        (PLAN, ["compare", "--schedules", "1f1b", *SURE]),
+        (None, ["simulate"]),
+        (None, ["check"]),
+    ],
+    ids=lambda one: one[0] if isinstance(one, list) else "plan" if one == PLAN else "problem" if one else "schedule",
+)
+def test_files_come_through_pipes_too(text: str | None, words: list[str], solved: Path) -> None:
+    """As `pipesched solve <(make-problem)`: what is read once is gone."""
+    end, start = os.pipe()
+    os.write(start, solved.read_bytes() if text is None else text.encode())
+    os.close(start)
+    try:
+        assert main([words[0], f"/dev/fd/{end}", *words[1:]]) == 0
+    finally:
+        os.close(end)
+
+
 def test_export_to_a_pipe_is_the_main_file_alone(
     solved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
