@@ -85,10 +85,11 @@ def _answer(parsed: Namespace) -> int:
 def _unexpected(error: Exception) -> int:
     """Print an unexpected error in one line and return the exit code.
 
-    That is 2 if output cannot be written, else 1, for a defect. In Python's development mode a defect is raised again.
+    That is 2 if output cannot be written, or a file not be read or written, else 1, for a defect. In Python's development mode a defect is raised again.
     """
     if isinstance(error, OSError):
-        drop_output()
+        if error.filename is None:
+            drop_output()
         complain(_not_written(error))
         return Exit.BAD_INPUT
     if sys.flags.dev_mode:
@@ -98,7 +99,9 @@ def _unexpected(error: Exception) -> int:
 
 
 def _not_written(error: OSError) -> str:
-    return f"cannot write the output: {error.strerror or error}"
+    """Return what failed as text: the file, if the error names one, or else standard output."""
+    what = "cannot write the output" if error.filename is None else f"{error.filename}: cannot be read or written"
+    return f"{what}: {error.strerror or error}"
 
 
 def _interrupted() -> int:

@@ -170,3 +170,11 @@ def test_bad_input_is_a_line_a_mistake_and_exit_code_2(
     assert said in told.err
     assert [line.startswith("pipesched: ") for line in told.err.splitlines()] == [True] * mistakes, told.err
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("words", [["check"], ["calibrate"], ["new"]], ids=lambda one: one[0])
+def test_a_name_that_is_too_long_is_named(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    name = "x" * 300
+    assert main([*words, name]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1 and name in said[0] and "File name too long" in said[0]
