@@ -85,7 +85,8 @@ def _answer(parsed: Namespace) -> int:
 def _unexpected(error: Exception) -> int:
     """Print an unexpected error in one line and return the exit code.
 
-    That is 2 if output cannot be written, or a file not be read or written, else 1, for a defect. In Python's development mode a defect is raised again.
+    That is 2 if output or a file cannot be written, or a file not be read, else 1, for a defect. In Python's
+    development mode a defect is raised again.
     """
     if isinstance(error, OSError):
         if error.filename is None:
