@@ -62,6 +62,7 @@ def run(args: Namespace) -> Exit:
     The capacities go from the least that any schedule needs to what the fastest takes, or are in the range `--memory`;
     the values between two of them are not searched. With `--json` an object is printed in place of the table. The exit
     code is `NOT_FOUND` (3) if no schedule was found at any capacity, `INTERRUPTED` after Ctrl-C, else `DONE`.
+    `BadInput` for the objectives period and free memory, and for a picture that cannot be written.
     """
     problem = problem_of(args.problem, args.objective)
     refuse_period(problem, "a frontier is")

@@ -37,7 +37,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Exit:
     """Search the best interleaving of one stage's forward and another's backward, print it, and with `-o` draw it.
 
-    Exit code `INTERRUPTED` after Ctrl-C, else `DONE`.
+    Exit code `INTERRUPTED` after Ctrl-C, else `DONE`. `BadInput` for a picture of an unknown format, before the search.
     """
     problem = problem_of(args.problem, None)
     if args.output:

@@ -40,7 +40,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Draw the picture and print its path, or print the chart in characters with `--text`.
+    """Draw the picture and print its path, or with `--text` print the chart in characters, and draw only with `-o`.
 
     Without `-o` the picture is next to the schedule file, named after its kind; the ending `.html` makes a page.
     `BadInput` for options that the kind or format of picture does not take.

@@ -89,6 +89,7 @@ def run(args: Namespace) -> Exit:
     """Measure the model, print the results, and write the problem file if `-o` is given.
 
     Exit code 1, and no file, if the problem measured is infeasible. With `--from-trace` it reads traces instead.
+    `BadInput` without torch, for options that do not go together, and for a model that cannot be measured.
     """
     if args.from_trace:
         return from_trace(args)

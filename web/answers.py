@@ -57,7 +57,7 @@ class Page:
     async def compare(self, request: Request) -> Response:
         """Return all published schedules on a problem: a line of JSON for each result as it becomes known.
 
-        The request is a `Compare`; a mistake in the file is a line too.
+        The request is a `Compare`, `BadInput` for another; a mistake in the file is a line too.
         """
         asked = await read(request, Compare, self._settings.body_bytes)
         edits = [(edit.path, edit.typed) for edit in asked.edits]

@@ -69,7 +69,7 @@ Asked = TypeVar("Asked", bound=_Asked)
 async def read(request: Request, kind: type[Asked], most: int) -> Asked:
     """Return the body of a request, of at most `most` bytes, as this kind of request.
 
-    `BadInput` with a line for each mistake.
+    `BadInput` for a longer one, and with a line for each of the first ten mistakes.
     """
     body = b""
     async for part in request.stream():

@@ -76,7 +76,8 @@ def add_sizes(group: ArgumentParser | _ArgumentGroup, names: tuple[str, ...], de
 def wanted_of(args: Namespace, devices: int, sizes: Mapping[str, int | None] | None) -> Wanted:
     """Return the training settings that the options describe; required options must be present.
 
-    `devices` and `sizes` (of parallelism, by name) are put into the settings as they are.
+    `devices` and `sizes` (of parallelism, by name) are put into the settings as they are. `BadInput` for an unknown
+    device or a wrong rate.
     """
     name, device = find_device(args.hardware)
     rates = _pairs("--rate", args.rate) | ({} if args.node is None else {"node": args.node})

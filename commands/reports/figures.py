@@ -19,8 +19,9 @@ from pipesched.simulation.idle_causes import idle_times
 def show(title: str, timeline: Timeline, metrics: Metrics, fits: bool, lower_bound: Value | None) -> None:
     """Print the table of a schedule's figures, under `title`, and the causes of idle time.
 
-    `lower_bound` is in ticks, None where none is known. If the schedule does not fit the memory (`fits`), the gap to
-    the bound is left out.
+    Figures are times of the objectives, idle times and bubble rates, peak memory, use of streams, the lower bound, and
+    the gap to it; those not known are left out. `lower_bound` is in ticks, None where none is known. If the schedule
+    does not fit the memory (`fits`), a dash replaces the gap.
     """
     problem = timeline.problem
     value = known(metrics, problem.objective)

@@ -66,7 +66,11 @@ def compared(found: Table) -> Iterator[str]:
 
 
 def columns(found: Table) -> list[Column]:
-    """Return the table's columns: the fields that differ between cells, and the results."""
+    """Return the table's columns: number of the cell, the fields that differ between cells, and the results.
+
+    These are value, bound, gap, idle time, bubble rate, peak memory, the best published schedule with the ratio of its
+    value, and the status; free memory where it is maximised, and what is above the least for cells of one batch.
+    """
     axes = found.sweep.axes.axes
     objectives = {row.objective for row in found.rows} - {""}
     name = objectives.pop() if len(objectives) == 1 else "objective"

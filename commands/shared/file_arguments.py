@@ -41,12 +41,15 @@ def add_objective(parser: ArgumentParser) -> None:
 
 
 def add_json(parser: ArgumentParser) -> None:
-    """Add `--json`, an option of every command."""
+    """Add `--json`, an option of every command: False if not given."""
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output, nothing else")
 
 
 def problem_of(path: str, objective: str | None) -> Problem:
-    """Read a problem file, print its notes, and return the problem, with the objective replaced if one is given."""
+    """Read a problem file, print its notes, and return the problem, with the objective replaced if one is given.
+
+    `BadInput` lists every mistake of the file, or says that it does not allow the objective.
+    """
     return problem_in_document(read_document(path), path, objective)
 
 
@@ -106,7 +109,7 @@ def draw(
 
     `plot` is the name of the kind of picture. `metrics` are given where more is known than the timeline shows.
     `window`, in ticks, draws a part of it. `others` are the endings, other than those of pictures, that the command
-    accepts, for the message of an error.
+    accepts, for the message of the `BadInput` for an unknown ending.
     """
     from plots.catalogue import PLOTS
     from plots.render import render_plot

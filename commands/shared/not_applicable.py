@@ -44,7 +44,7 @@ def _by_reason(noun: str, what: str, candidates: Sequence[Candidate]) -> list[st
 
 
 def add_why_not(parser: ArgumentParser) -> None:
-    """Add `--why-not`, which prints the lines instead of the number of schedules that do not apply."""
+    """Add `--why-not` (False if not given): also list schedules that do not apply or do not fit, with the reasons."""
     parser.add_argument(
         "--why-not", action="store_true", help="also list the schedules that do not apply or do not fit, and why"
     )

@@ -26,7 +26,7 @@ PROGRAM = "PIPESCHED_PROGRAM"  # the variable by which `go.py` says how it was c
 
 
 def complain(line: str) -> None:
-    """Print one error line on standard error, never wrapped or coloured."""
+    """Print one error line on standard error, after `pipesched: `, never wrapped or coloured."""
     print(f"pipesched: {visible(with_program(line))}", file=sys.stderr)
 
 

@@ -91,10 +91,10 @@ def chosen_formats(names: str | None) -> list[PartitionFormat]:
 
 
 def write_settings(found: Sequence[PlanSettings], folder: Path) -> list[Path]:
-    """Write `partition` + the format's suffix for each runtime that has settings.
+    """Write `partition` + the format's suffix for each runtime that has settings; return the paths written.
 
-    Return the paths of all files written. Runtimes that take any order also get `schedule.<format>.json`, a schedule
-    file for `export` to convert.
+    Runtimes that take any order also get `schedule.<format>.json`, a schedule file for `export` to convert; `BadInput`
+    if no problem file can express its problem.
     """
     files = []
     for one in found:

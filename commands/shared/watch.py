@@ -24,7 +24,7 @@ _Stamp = tuple[int, int, int] | None
 
 
 def add_watch(parser: ArgumentParser) -> None:
-    """Add `--watch`, which `main` implements."""
+    """Add `--watch` (False if not given): answer again whenever an input file changes; `main` implements it."""
     parser.add_argument("--watch", action="store_true", help="answer again whenever a file changes, until Ctrl-C")
 
 

@@ -169,7 +169,7 @@ def variant_document(one: VariantResult) -> dict[str, object]:
 
 
 def variant_from(document: Any) -> VariantResult:
-    """Read the result of one variant from its document.
+    """Read the result of one variant from its document; its value, which no document has, is None.
 
     KeyError, TypeError, ValueError or ArithmeticError for any other form.
     """

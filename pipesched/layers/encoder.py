@@ -96,9 +96,9 @@ class Encoder(Addition):
         return replace(plan, cluster=cluster, additions=tuple(own if one == self else one for one in plan.additions))
 
     def open_decisions(self) -> Mapping[str, Callable[[PlanProblem], PlanProblem]]:
-        """Return by name of a placement the function that gives the plan problem this placement of its encoder.
+        """Return by name, for each possible placement of the encoder, the function that gives a plan problem it.
 
-        Empty where the placement is given.
+        A name is `encoder` with the placement's. Empty where the placement is given.
         """
         if self.placement is not EncoderPlacement.FREE:
             return {}

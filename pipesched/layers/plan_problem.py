@@ -206,9 +206,10 @@ class PlanProblem:
         return (*self.model.layers, *more)
 
     def problem(self, choice: Choice, partition: Partition) -> Problem:
-        """Return the scheduling problem of a choice and a partition.
+        """Return the scheduling problem of a choice and a partition; every chain of the placement has the same stages.
 
-        Every chain of the placement has the same stages.
+        ValueError for a partition of another number of stages, and for more recomputed layers of a name than a stage
+        has; KeyError for a mode that they do not have.
         """
         problem = in_sequence_chunks([piece._alone(choice, partition) for piece in self.pieces_of(choice)])
         problem = with_fixed_modules(problem, self)

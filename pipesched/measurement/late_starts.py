@@ -76,7 +76,7 @@ class LateStarts:
 def late_starts(measured: Measured, problem: Problem) -> LateStarts | None:
     """Compare the median step with the prediction; None if a pass has several tasks.
 
-    The passes of the trace must be those of the problem.
+    The passes of the trace must be those of the problem. `BadInput` if the seconds of its time unit are not known.
     """
     makespan = median_low(measured.makespans)
     number = measured.makespans.index(makespan)

@@ -28,10 +28,10 @@ def with_frozen_stages(problem: Problem, frozen: Collection[StageId]) -> Problem
 
 
 def frozen_stage(stage: Stage, trained: bool = False) -> Stage:
-    """Return the stage with backwards that take no time and free no memory.
+    """Return the stage with backwards that take no time and no memory, for which its forwards keep no activation.
 
     The stage must have no blocks, and no modes that save its activation. With `trained`, a stage that trains shares its
-    parameters, so its reductions and optimizer steps keep their ticks.
+    parameters, so its reductions and optimizer steps keep their ticks; else they take none.
     """
     return replace(
         stage,

@@ -29,8 +29,10 @@ from pipesched.problem.view import PipelineView, is_pipeline, pipeline_of
 
 @dataclass(frozen=True, repr=False)
 class Problem:
-    """All data of one pipeline iteration of `microbatches` micro-batches (pieces and modules' passes included) to
-    schedule. Times are integer ticks, memory integer steps; `units` has their sizes.
+    """All data of one pipeline iteration to schedule, of `microbatches` micro-batches.
+
+    Pieces of micro-batches and passes of modules are included in that number. Times are integer ticks, memory integer
+    steps; `units` has their sizes.
 
     `stages[s]` has the times and memory of stage s, `pools[d]` the memory of device d. `links[a][b]` is the time of a
     transfer from device a to device b, in addition to the stage's own; empty where only stages have such times.

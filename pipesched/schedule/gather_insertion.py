@@ -21,8 +21,9 @@ def with_gathers(problem: Problem, schedule: Schedule) -> Schedule:
     """Return the schedule with every gathering and drop of parameters, and the waits of gatherings on other streams.
 
     If the schedule has gatherings already, none is added; they get waits if the schedule has neither waits nor orders
-    of tasks. A problem without gathered parameters gets its schedule back unchanged. If the memory, or the allowed
-    number of gatherings, does not suffice, the returned schedule exceeds the memory.
+    of tasks. If it has none, its own waits and orders of tasks are dropped. A problem without gathered parameters gets
+    its schedule back unchanged. If the memory, or the allowed number of gatherings, does not suffice, the returned
+    schedule exceeds the memory.
     """
     given = any(p.kind is UNSHARD for p in schedule.passes())
     complete = given and bool(schedule.task_orders or schedule.waits)

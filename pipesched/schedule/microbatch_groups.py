@@ -43,7 +43,7 @@ def order_of(microbatches: int, devices: int, group: int) -> str:
 
 
 def group_of(order: str | None, microbatches: int, devices: int) -> int | None:
-    """Return the group size in the name of an order.
+    """Return the group size in the name of an order, or the default of one without a size (`order_of`).
 
     For any other name, or None, the smallest size that Megatron accepts. None if Megatron does not accept the size, or
     accepts none. `microbatches` is their number in all, `devices` that of the pipeline.

@@ -26,8 +26,10 @@ _Orders = Mapping[Resource, Sequence[Task]]
 
 
 class Visit(NamedTuple):
-    """A task on a further resource that it occupies, `where`, after the pass `after` of that device (None:
-    anywhere)."""
+    """A task on a further resource that it occupies, `where`, after the pass `after` of that device.
+
+    None as `after`: anywhere in the order.
+    """
 
     where: Resource
     task: Task

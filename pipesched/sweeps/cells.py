@@ -188,7 +188,7 @@ def content_key(problem: Problem | PlanProblem) -> str:
     """Return a hash of the problem to be solved, from the document that states it exactly; names do not count.
 
     Keys of files stay as they are where names in the code change, and are sorted here, so that a store finds its
-    results again.
+    results again. ValueError if no file can express the problem.
     """
     document = plan_document(problem) if isinstance(problem, PlanProblem) else problem_document(problem)
     return sha256(write_json(_sorted(without_field(document, "name"))).encode()).hexdigest()

@@ -27,8 +27,11 @@ def is_plan(document: object) -> bool:
 
 
 def full_path(field: str, document: Mapping[str, object]) -> str:
-    """Return the key path of a field, for which short names may stand: `memory` for `memory.capacity`, or what it means
-    in the document's kind of file (`hardware.memory` in one that has `hardware`)."""
+    """Return the key path of a field, for which short names may stand, by the document's kind of file.
+
+    Short names are `memory`, `transfer`, `offload` and `recompute`, in plan files the first and last; `memory` is
+    `memory.capacity`, or `hardware.memory` in a document with `hardware`. Any other field is its own path.
+    """
     if field == "memory" and "hardware" in document:
         return "hardware.memory"
     return (_OF_PLANS if is_plan(document) else _OF_PROBLEMS).get(field, field)

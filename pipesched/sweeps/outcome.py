@@ -160,7 +160,10 @@ class Outcome:
 
 
 def outcome_from(document: Mapping[str, Any], schedule: bytes | None) -> Outcome:
-    """Return the outcome of a cell from its stored document, with the compressed schedule stored next to it."""
+    """Return the outcome of a cell from its stored document, with the compressed schedule stored next to it.
+
+    KeyError, TypeError or ValueError for a document of another form than `Outcome.document`.
+    """
     fields = dict(document)
     for name in ("value", "lower_bound", "makespan", "span", "period", "work"):
         fields[name] = _fraction(fields[name])

@@ -18,7 +18,7 @@ from pipesched.sweeps.outcome import Outcome
 
 
 def pack(file: ScheduleFile) -> bytes:
-    """Return the text of a schedule file, compressed."""
+    """Return the text of a schedule file, compressed; ValueError if no problem file can express its problem."""
     return zlib.compress(to_text(file).encode(), 6)
 
 

@@ -76,7 +76,10 @@ def placements_of(known: Outcome) -> Stated:
 
 
 def plan_answer_of(problem: PlanProblem, known: Outcome) -> PlanAnswer | None:
-    """Return the outcome of a cell as a plan answer; None if it has no plan."""
+    """Return the outcome of a cell as a plan answer; None if it has no plan.
+
+    An unknown bound is 0 there. `BadInput` if evidence or schedule are damaged.
+    """
     chosen = known.choice
     if known.schedule is None or chosen is None:
         return None

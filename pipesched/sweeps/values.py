@@ -59,7 +59,7 @@ def values_of(field: str, given: object, where: str) -> tuple[Value, ...]:
 def values_from_text(field: str, text: str, where: str) -> tuple[Value, ...]:
     """Return the values of a field given by the text of an option: a range, or values separated by commas.
 
-    `where` names the option in messages.
+    `where` names the option in messages. `BadInput` as for `values_of`, and for text that is no YAML.
     """
     given = read_yaml(f"[{text}]", where)
     return values_of(field, given, where)

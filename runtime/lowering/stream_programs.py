@@ -26,7 +26,8 @@ class Step(NamedTuple):
 def stream_programs(timeline: Timeline) -> dict[Resource, list[Step]]:
     """Return the steps of every stream, in order; for problems without overlapped blocks.
 
-    A task that occupies several streams is a step of each.
+    A task that occupies several streams is a step of each. Raises `Deadlock` if such tasks have no places in the
+    orders.
     """
     orders = stream_orders(timeline.problem, timeline.schedule)
     events: dict[Task, list[Task]] = {}

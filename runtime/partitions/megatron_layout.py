@@ -64,10 +64,10 @@ def _unrolled(text: str, pattern: str) -> str:
 
 
 def checked_layout(name: str, text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """Return the layers of each stage of a layout, given as text, for so many pipeline `devices` and `layers`
-    transformer layers; `BadInput` with a line for each rule of Megatron that they break.
+    """Return the layers of each stage of a layout, given as text, for so many pipeline `devices`.
 
-    `name` is the setting, for messages.
+    `layers` is the number of the model's transformer layers. `BadInput` has a line for each rule of Megatron that they
+    break; `name` is the setting, for messages.
     """
     counts = read_layout(text)
     broken = layout_mistakes(counts, devices, layers)

@@ -39,7 +39,7 @@ def compare(channel: Channel, text: str, edits: Sequence[tuple[str, str | None]]
 
     An edit is (field, new text; None removes it). "text" is the edited text, only after edits, "form" the values of the
     form, then "problem", its lower "bound", and a "row" for each published schedule. For a plan file its description,
-    "plan", takes the place of the last three.
+    "plan", takes the place of the last three. `BadInput` for a wrong field or file, or a problem that is too large.
     """
     if edits:
         text = edited(text, edits)

@@ -28,9 +28,9 @@ from runtime.traces.problem_of_trace import fastest_quartile, measured_run, trac
 
 
 def from_trace(args: Namespace) -> Exit:
-    """Read a trace, write the problem that it shows, and print what was found and what is missing.
+    """Read a trace, write the problem that it shows if `-o` is given, and print what was found and what is missing.
 
-    Exit code 1, and no file, if that problem is infeasible.
+    Exit code 1, and no file, if that problem is infeasible. `BadInput` for files that are no traces of one run.
     """
     trace = read_traces(args.from_trace, Hints(args.devices, args.microbatches))
     name = stem_of(args.output) if args.output else "traced"

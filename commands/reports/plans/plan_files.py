@@ -36,7 +36,7 @@ def write_plan(
 
     They are problem.yaml, schedule.json, plan.json, plan.png, gantt.png, memory.png, report.html with the text that
     `page` returns, and the `settings` of runtimes. Pictures and report are left out if no time is left for them
-    (`timed`).
+    (`timed`). `BadInput` if a file cannot be written.
     """
     best = found.best
     assert best is not None

@@ -132,7 +132,10 @@ def stage_cells(plan: Plan, best: PlanCandidate) -> list[list[str]]:
 
 
 def memory_columns(plan: Plan) -> list[Column]:
-    """Return the columns of the table of memory by device."""
+    """Return the columns of the table of memory by device: device, parameters, activations, peak and capacity.
+
+    That of activations says so if it includes gathered parameters.
+    """
     taken = "activations and gathered" if plan.problem.model.parameters.gather else "activations"
     return [Column(name, True) for name in ("device", "parameters", taken, "peak", "capacity")]
 

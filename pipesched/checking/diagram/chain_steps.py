@@ -69,11 +69,10 @@ class ChainSteps:
         return stay
 
     def repeated(self, layer: Layer, done: int) -> tuple[Layer, int]:
-        """Return the layer after skipping rounds that only repeat earlier ones, and the number of layers skipped (0:
-        none).
+        """Return the layer after skipping rounds that only repeat earlier ones, and the number of layers skipped.
 
         In a round every step runs once. Rounds are skipped for a single chain without completion bounds, once enough of
-        them are known. `done` is the number of steps run before the layer.
+        them are known; else the number is 0. `done` is the number of steps run before the layer.
         """
         size = len(self._steps.ticks)
         if not self._repeats or done % size or len(self._rounds) == _ROUNDS:

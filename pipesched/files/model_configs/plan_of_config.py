@@ -112,9 +112,9 @@ def sizes_of(config: ModelConfig, wanted: Wanted) -> dict[str, int]:
 
 
 def sequence_of(config: ModelConfig, wanted: Wanted) -> int:
-    """Return the tokens of a sequence.
+    """Return the tokens of a sequence: as wanted, else as in the configuration, else the model's longest.
 
-    As wanted, else as in the configuration, else the model's longest, but at most 4096.
+    The last is at most 4096, and 4096 if the configuration does not give it.
     """
     known: int | None = wanted.sequence or config.settings.get("sequence")
     return known or min(config.longest or DEFAULT_SEQUENCE, DEFAULT_SEQUENCE)

@@ -117,7 +117,7 @@ def _pattern(model: ModelSection, pattern: str) -> Iterator[str]:
 
 
 def mixing_sizes(model: ModelSection, parallel: ParallelSection) -> Iterator[str]:
-    """Yield a line for each size of parallelism that does not divide a mixer's heads."""
+    """Yield at most one line: on sizes of parallelism that do not divide a mixer's heads, or else its heads of keys."""
     mixer = model.mixer
     if mixer is None or not mixer.heads:
         return

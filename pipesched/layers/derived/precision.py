@@ -104,7 +104,9 @@ class Formats:
     def of(self, part: str, usual: Format, within: str = "") -> Format:
         """Return the format of a part's products, where all others have the `usual` one.
 
-        `within` is `ENDS` for layers at both ends, `MTP` for those of multi-token prediction, else empty.
+        `within` is `ENDS` for layers at both ends, which are in 16 bits, `MTP` for those of multi-token prediction,
+        else empty. Parts in `_ALWAYS_KEPT` are in 16 bits too where the usual format is narrower, unless `parts` names
+        them.
         """
         if within == ENDS:
             return KEPT

@@ -27,10 +27,10 @@ _Key = tuple[ChainId, Fraction]
 
 @dataclass(frozen=True)
 class MicrobatchChains:
-    """A problem with unequal micro-batches, `of`, and the equivalent `problem` with a chain of stages for each factor.
+    """A problem with unequal micro-batches, `of`, and the equivalent `problem` with a chain for each group of them.
 
-    Stage s of `problem` stands for stage `stages[s]` of the problem `of`, and micro-batch j of `problem` for
-    micro-batch `microbatches[j]` of it.
+    A group is of equal micro-batches (`microbatch_chains`). Stage s of `problem` stands for stage `stages[s]` of the
+    problem `of`, and micro-batch j of `problem` for micro-batch `microbatches[j]` of it.
     """
 
     of: Problem
@@ -90,7 +90,7 @@ def unequal_microbatches(problem: Problem) -> MicrobatchChains | None:
 
 
 def without_scale(problem: Problem) -> Problem:
-    """Return the problem without factors of micro-batches: with a chain for each factor, or itself if all are equal."""
+    """Return the problem without factors of micro-batches, as `microbatch_chains` makes it; itself if all are equal."""
     chains = unequal_microbatches(problem)
     return problem if chains is None else chains.problem
 

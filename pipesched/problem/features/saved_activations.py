@@ -40,8 +40,10 @@ def options(stage: Stage) -> tuple[frozenset[PassKind], ...]:
 
 
 def change(stage: Stage, kind: PassKind) -> tuple[MemorySteps, MemorySteps]:
-    """Return the device memory that a copy or recomputation takes at its start and at its end, in steps (negative:
-    frees)."""
+    """Return the device memory that a copy or recomputation takes at its start and at its end, in steps.
+
+    A negative number frees. A copy out frees at its end; a copy back and a recomputation take at their start.
+    """
     if kind in RECOMPUTATIONS:
         return given_up(stage, kind), 0
     moved = change_elsewhere(stage, OFFLOAD)[0]
