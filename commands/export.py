@@ -11,6 +11,7 @@ from commands.shared.file_arguments import add_json
 from commands.shared.output import files_written, note, write_json
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import is_device, write_whole
+from pipesched.files.compressed import uncompressed
 from pipesched.files.schedule_file import read_schedule
 from runtime.exporters.catalogue import EXPORTERS
 
@@ -38,7 +39,7 @@ def run(args: Namespace) -> Exit:
     """
     exporter = EXPORTERS[args.format]
     timeline = read_schedule(args.schedule).timeline
-    main = Path(args.output) if args.output else Path(args.schedule).with_suffix(exporter.suffix)
+    main = Path(args.output) if args.output else uncompressed(Path(args.schedule)).with_suffix(exporter.suffix)
     stem = main.name.removesuffix(exporter.suffix) if main.name.endswith(exporter.suffix) else main.stem
     texts = {
         main if suffix == exporter.suffix else main.with_name(stem + suffix): text

@@ -17,6 +17,11 @@ def opened(path: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.open(path, "rb"))
 
 
+def uncompressed(path: Path) -> Path:
+    """Return the path of the file that a compressed one holds, as `schedule.json` of `schedule.json.gz`."""
+    return path.with_suffix("") if path.suffix.lower() == ENDING else path
+
+
 def packed(path: Path, text: str) -> bytes:
     """Return text as the bytes of a file of this name, compressed if it ends in .gz; equal texts give equal bytes."""
     data = text.encode()

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pipesched.errors import BadInput
 from pipesched.files.batch_sizes import sizes_of, with_each_size
-from pipesched.files.compressed import DAMAGED, ENDING, opened
+from pipesched.files.compressed import uncompressed
 from pipesched.files.exact_numbers import read_json, read_yaml
 from pipesched.files.features.catalogue import (
     AttachedProblems,
@@ -36,14 +36,13 @@ from pipesched.files.quantity_forms import PROBLEM
 from pipesched.files.rounding import MOST_STEPS
 from pipesched.files.schema_errors import parse_model
 from pipesched.files.stem import stem_of
+from pipesched.files.text_file import read_text
 from pipesched.problem.features.device_resources import DeviceResources
 from pipesched.problem.features.gather_each_pass import gathers_each_pass
 from pipesched.problem.objective import OBJECTIVES
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.units import Units
 
-# More than the schedule file of the largest problem there may be.
-MOST_BYTES = 256 * 2**20
 ROUNDED = (
     "numbers with more digits than exact 64-bit sums allow were rounded: {}; all that is found and proved is about "
     "the rounded numbers"
@@ -87,16 +86,6 @@ def read_problem_sizes(path: str | Path) -> list[tuple[Problem, int | None]]:
     ]
 
 
-def _in_folder(path: Path) -> str:
-    """Return text that names the known files of a folder, for a message on a folder in place of a file.
-
-    Empty if none.
-    """
-    names = ("schedule.json", "plan.json", "problem.yaml", "model.yaml", "config.json")
-    known = [str(path / name) for name in names if (path / name).is_file()]
-    return f", such as {' or '.join(known)}" if known else ""
-
-
 def read_document(path: str | Path) -> object:
     """Return the content of a YAML or JSON file, with exact decimals, decompressed if its name ends in .gz.
 
@@ -104,28 +93,11 @@ def read_document(path: str | Path) -> object:
     """
     if not isinstance(path, str | PathLike):
         raise BadInput(f"found {type(path).__name__}; allowed: the path of a file")
-    file = Path(path)
-    compressed = file.suffix.lower() == ENDING
-    try:
-        with opened(file) if compressed else file.open("rb") as stream:
-            data = stream.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise BadInput(f"{path}: found more than {MOST_BYTES} bytes; allowed: up to so many")
-        text = data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
-    except FileNotFoundError:
-        raise BadInput(f"{path}: no such file") from None
-    except IsADirectoryError:
-        raise BadInput(f"{path}: found a folder; allowed: a file{_in_folder(file)}") from None
-    except DAMAGED:
-        raise BadInput(f"{path}: cannot be read: it is not a whole file of gzip") from None
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise BadInput(f"{path}: cannot be read: it is not a text file") from None
+    text = read_text(path)
     if not text.strip():
         raise BadInput(f"{path}: the file is empty")
-    ending = (file.with_suffix("") if compressed else file).suffix.lower()
-    return read_json(text, str(path)) if ending == ".json" else read_yaml(text, str(path))
+    is_json = uncompressed(Path(path)).suffix.lower() == ".json"
+    return read_json(text, str(path)) if is_json else read_yaml(text, str(path))
 
 
 def problem_from(

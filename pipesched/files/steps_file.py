@@ -17,6 +17,7 @@ from pipesched.files.fields import field_types
 from pipesched.files.fields.field import as_list, field, finite_number, whole_number
 from pipesched.files.fields.section import Section
 from pipesched.files.schema_errors import parse_model
+from pipesched.files.text_file import read_text
 from pipesched.layers.measured_step import MeasuredStep
 from pipesched.layers.recompute_rule import MODULES
 
@@ -105,10 +106,9 @@ def read_table(path: Path) -> StepsFile:
     Lines without `seconds` are left out; columns that are not known are named in `unread`.
     """
     try:
-        # Spreadsheets begin a file with a byte-order mark.
-        table = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig")), restkey=_BEYOND, restval="")
+        table = csv.DictReader(io.StringIO(read_text(path)), restkey=_BEYOND, restval="")
         rows = [(table.line_num, row) for row in table]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except csv.Error as error:
         raise BadInput(f"{path}: cannot be read: {error}") from None
     if not rows:
         raise BadInput(f"{path}: found no steps; allowed: a line with columns, then a line for each step")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pipesched.errors import BadInput
 from pipesched.files.stem import stem_of
+from pipesched.files.text_file import read_text
 from pipesched.problem.passes import OF_PARAMETERS, Slot
 from pipesched.problem.problem import Problem
 from pipesched.registry import Registry
@@ -44,10 +45,7 @@ def import_schedule(path: str | Path, problem: Problem) -> Schedule:
     parameters that the file lacks are added. `BadInput` lists what is wrong with the file, or the first five places
     where it does not match the problem.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: cannot be read: {error}") from None
+    text = read_text(path)
     importer = next((one for one in IMPORTERS if one.recognises(text)), None)
     if importer is None:
         known = "; ".join(f"{one.name} ({one.description})" for one in IMPORTERS)

@@ -11,7 +11,7 @@ import pytest
 
 from commands.main import main
 from pipesched.errors import BadInput
-from pipesched.files import problem_file
+from pipesched.files import text_file
 from pipesched.files.exact_numbers import read_json, read_yaml
 from pipesched.files.problem_file import read_problem
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text
@@ -81,7 +81,7 @@ def test_ticks_beyond_measure(tick: object, tmp_path: Path) -> None:
 
 
 def test_files_beyond_the_size_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(problem_file, "MOST_BYTES", 20)
+    monkeypatch.setattr(text_file, "MOST_BYTES", 20)
     path = tmp_path / "large.yaml"
     path.write_text(GOOD)
     with pytest.raises(BadInput, match="found more than 20 bytes"):

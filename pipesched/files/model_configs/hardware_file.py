@@ -20,6 +20,7 @@ from pipesched.files.fields.section import Section
 from pipesched.files.model_configs.hardware_table import DEVICES, LAUNCHES, SHARES, Device
 from pipesched.files.schema_errors import parse_model
 from pipesched.files.stem import stem_of
+from pipesched.files.text_file import read_text
 from pipesched.layers.derived.data_links import ByNodes
 
 
@@ -90,10 +91,7 @@ def with_rates(device: Device, rates: Mapping[str, object]) -> Rated:
 
 
 def _read(path: Path) -> NamedDevice:
-    try:
-        document = read_yaml(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: cannot be read: {error}") from None
+    document = read_yaml(read_text(path), str(path))
     like = document.get("like") if isinstance(document, dict) else None
     required = () if like is not None else _REQUIRED
     try:

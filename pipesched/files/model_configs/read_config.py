@@ -14,6 +14,7 @@ from pipesched.files.model_configs.megatron_log import arguments_of_log, is_mega
 from pipesched.files.model_configs.model_config import ModelConfig
 from pipesched.files.model_configs.torchtitan import from_torchtitan
 from pipesched.files.other_kinds import FileKind, refuse_other_kinds
+from pipesched.files.text_file import read_text
 
 KINDS = "config.json of Hugging Face, .yaml or .sh of Megatron's arguments, .log of Megatron, .toml of torchtitan"
 
@@ -25,10 +26,7 @@ def read_config(path: str, vocabulary: int | None = None) -> ModelConfig:
     name a tokenizer. `BadInput` says what is missing.
     """
     file = Path(path) / "config.json" if Path(path).is_dir() else Path(path)
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{file}: cannot be read: {error}") from None
+    text = read_text(file)
     padded = {} if vocabulary is None else {"padded_vocab_size": vocabulary}
     if is_megatron_log(text):
         return from_megatron(arguments_of_log(text) | padded, str(file))

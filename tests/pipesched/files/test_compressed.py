@@ -9,7 +9,7 @@ import pytest
 
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
-from pipesched.files import problem_file
+from pipesched.files import text_file
 from pipesched.files.problem_file import read_document, read_problem
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, save
 from pipesched.simulation.simulator import simulate
@@ -53,7 +53,7 @@ def test_a_damaged_file_is_one_line(tmp_path: Path, damaged: bytes) -> None:
 
 
 def test_a_file_is_not_larger_than_others_when_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(problem_file, "MOST_BYTES", 1000)
+    monkeypatch.setattr(text_file, "MOST_BYTES", 1000)
     path = tmp_path / "one.yaml.gz"
     path.write_bytes(gzip.compress(b"#" * 10**6))
     with pytest.raises(BadInput, match="more than 1000 bytes"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import subprocess
@@ -16,7 +17,7 @@ from commands.shared.file_arguments import write_schedule
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
 from pipesched.files.problem_file import problem_from
-from pipesched.files.schedule_file import ScheduleFile
+from pipesched.files.schedule_file import ScheduleFile, to_text
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import measure
@@ -161,3 +162,14 @@ def test_every_format_is_known_where_no_exporter_is_loaded(tmp_path: Path) -> No
     ran = subprocess.run([sys.executable, "-m", "pipesched", *words], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert {row["schedule"] for row in json.loads(ran.stdout)["rows"]} == {"gpipe", path.name}
+
+
+@pytest.mark.parametrize("name", ["torch-csv", "pipesched"])
+def test_compressed_files_and_files_of_spreadsheets_are_read(name: str, tmp_path: Path) -> None:
+    one = problem(2, 3)
+    timeline = simulate(one, HEURISTICS["1f1b"].order(one))
+    text = to_text(ScheduleFile(timeline)) if name == "pipesched" else EXPORTERS[name].export(timeline)[".csv"]
+    (tmp_path / "marked.txt").write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    (tmp_path / "packed.txt.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+    for path in tmp_path.iterdir():
+        assert import_schedule(path, one).orders == timeline.schedule.orders
