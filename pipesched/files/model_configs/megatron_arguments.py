@@ -15,12 +15,15 @@ from pipesched.files.model_configs.megatron_formats import formats_of
 from pipesched.files.model_configs.megatron_hybrid import layers_of, mixer_of
 from pipesched.files.model_configs.model_config import Keys, ModelConfig, without_none
 from pipesched.files.model_configs.near_attention import of_megatron as near_attention
+from pipesched.files.model_configs.overlap_options import hidden_shares
 from pipesched.files.stem import stem_of
 
 _ASSIGNED = re.compile(r"^\s*(?:export\s+|local\s+)?([A-Za-z_]\w*)=(\"[^\"]*\"|'[^']*'|[^\s;()]*)\s*;?\s*(?:#.*)?$")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::?-([^}]*))?\}|\$([A-Za-z_]\w*)")
 # A value of Primus's files that the environment may replace: `${NAME:4096}`.
 _WITH_DEFAULT = re.compile(r"\$\{\w+:([^}]*)\}")
+# An option of DeepSpeed's configuration, which scripts write into a file.
+_OVERLAP_COMM = re.compile(r"\"overlap_comm\"\s*:\s*(true|false)")
 # Of options in one string, over one line or several: what stands before the first.
 _STRING = re.compile(r"^\s*(?:export\s+|local\s+)?[A-Za-z_]\w*=[\"']")
 
@@ -32,7 +35,7 @@ def arguments_of(script: str) -> dict[str, Any]:
     """Return the options of a shell script by name, with `_` for dashes, as text; one without a value is True.
 
     Of several values an option has the first; of an option given twice the last counts. Variables that the script sets
-    are expanded.
+    are expanded. Of a configuration of DeepSpeed that it writes, `overlap_comm` is among the options.
     """
     variables: dict[str, str] = {}
     lines = script.replace("\\\n", " ").splitlines()
@@ -47,7 +50,14 @@ def arguments_of(script: str) -> dict[str, Any]:
                 name, equals, value = word[2:].partition("=")
                 follows = words[at + 1] if at + 1 < len(words) else "--"
                 found[name.replace("-", "_")] = value if equals else True if follows.startswith("--") else follows
+    if found.get("deepspeed") and (written := _OVERLAP_COMM.search(script)):
+        found["overlap_comm"] = written[1]
     return found
+
+
+def is_whole_job(values: Mapping[str, Any]) -> bool:
+    """Return True if a script's options are not those of the model alone, but also those of its training."""
+    return any(name in values for name in ("micro_batch_size", "global_batch_size"))
 
 
 def _words(line: str) -> Iterator[str]:
@@ -72,7 +82,7 @@ def _put_in(text: str, variables: Mapping[str, str]) -> str:
 
 
 def flattened(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all values of a nested document by their last key; of equal keys the first one in the document.
+    """Return all values of a nested document by their last key; of equal keys the first that has a value.
 
     Dashes in keys become `_`. A value such as `${NAME:4096}` is replaced by its default.
     """
@@ -81,15 +91,16 @@ def flattened(document: Mapping[str, Any]) -> dict[str, Any]:
         default = _WITH_DEFAULT.fullmatch(value) if isinstance(value, str) else None
         own = value if default is None else default[1]
         inner = flattened(own) if isinstance(own, Mapping) else {str(key).lstrip("-").replace("-", "_"): own}
-        found = inner | found
+        found = inner | {name: one for name, one in found.items() if one is not None or inner.get(name) is None}
     return found
 
 
-def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
+def from_megatron(values: Mapping[str, Any], source: str, all_options: bool = False) -> ModelConfig:
     """Return the model and training settings that Megatron's arguments describe.
 
     `BadInput` for arguments that change layers beyond the keys of `model`; other parts left out are in `notes`.
-    `values` are the arguments by name, `source` names them in messages.
+    `values` are the arguments by name, `source` names them in messages. `all_options`: they are those of a whole job of
+    Megatron-LM, so that options which are not there have their defaults.
     """
     notes = list(check_architecture(values, source))
     keys = Keys(source, values)
@@ -154,7 +165,8 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
     longest = keys.optional("max_position_embeddings")
     keys.check()
     name = str(values.get("name") or stem_of(source))
-    return ModelConfig(name, without_none(model), without_none(settings), longest, tuple(notes))
+    shares = hidden_shares(values, all_options)
+    return ModelConfig(name, without_none(model), without_none(settings), longest, tuple(notes), hidden=shares)
 
 
 def _vocabulary(keys: Keys, values: Mapping[str, Any], source: str, notes: list[str]) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipesched.errors import BadInput
+from pipesched.files.model_configs.overlap_options import Hidden
 from pipesched.files.schema_errors import shown
 
 
@@ -19,7 +20,7 @@ class ModelConfig:
     `expert` and `data`. `longest` is the longest sequence, in tokens, that the model takes, None if the source does not
     say; `notes` name what was left out. `fsdp`: the program that trains it uses PyTorch's own layers, sharding and
     recomputation; `reduction_bytes`: of a gradient as its sharded gradients are reduced, None if the source does not
-    say.
+    say. `hidden` has shares of exchange that computation hides, where the source's options decide them.
     """
 
     name: str
@@ -29,6 +30,7 @@ class ModelConfig:
     notes: tuple[str, ...] = ()
     fsdp: bool = False
     reduction_bytes: int | None = None
+    hidden: Hidden = field(default_factory=dict)
 
 
 class Keys:

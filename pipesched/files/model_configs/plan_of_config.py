@@ -220,7 +220,7 @@ def hardware_keys(config: ModelConfig, wanted: Wanted) -> dict[str, tuple[object
     if "experts" in config.model:
         lines["moe_launch"] = device.moe_launch, "ms, the least of a forward of a layer with experts"
         lines["moe_wait"] = device.moe_wait, "ms that each of these waits for its host; 0 with CUDA graphs"
-    return lines | _links(wanted, sizes)
+    return lines | _links(config, wanted, sizes)
 
 
 def _narrow_rates(config: ModelConfig, wanted: Wanted) -> dict[str, float]:
@@ -252,7 +252,7 @@ def _narrow_rates(config: ModelConfig, wanted: Wanted) -> dict[str, float]:
     return found
 
 
-def _links(wanted: Wanted, sizes: Mapping[str, int]) -> dict[str, tuple[object, str]]:
+def _links(config: ModelConfig, wanted: Wanted, sizes: Mapping[str, int]) -> dict[str, tuple[object, str]]:
     """Return, by key of `hardware`, the bandwidth of each kind of exchange, and how exchanges are sent and hidden.
 
     An entry is (value, comment): bandwidths are text in GB/s, others a number of devices, a word or a share, and the
@@ -287,6 +287,7 @@ def _links(wanted: Wanted, sizes: Mapping[str, int]) -> dict[str, tuple[object, 
         found |= _data_link(device, Parallel(tensor, context, sizes["expert"], data))
         what = "assumed: the last backward hides gradients, the next forward weights (gather_hidden_share)"
         found["data_hidden_share"] = "100%", what
+        found |= config.hidden
     if tensor > 1 or sizes["expert"] > 1:
         found["hidden_share"] = "0%", "assumed: no exchange of tensors or experts runs behind computation"
     return found

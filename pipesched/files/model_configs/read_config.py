@@ -9,7 +9,7 @@ from typing import Any
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_json, read_yaml
 from pipesched.files.model_configs.hugging_face import from_hugging_face
-from pipesched.files.model_configs.megatron_arguments import arguments_of, flattened, from_megatron
+from pipesched.files.model_configs.megatron_arguments import arguments_of, flattened, from_megatron, is_whole_job
 from pipesched.files.model_configs.megatron_log import arguments_of_log, is_megatron_log
 from pipesched.files.model_configs.model_config import ModelConfig
 from pipesched.files.model_configs.torchtitan import from_torchtitan
@@ -40,7 +40,8 @@ def read_config(path: str, vocabulary: int | None = None) -> ModelConfig:
             document = read_yaml(text, str(file), repeated_keys=True)
             return from_megatron(flattened(_mapping(document, file)) | padded, str(file))
         case ".sh" | ".args" | ".txt":
-            return from_megatron(arguments_of(text) | padded, str(file))
+            options = arguments_of(text)
+            return from_megatron(options | padded, str(file), is_whole_job(options))
         case ".toml":
             return from_torchtitan(_toml(text, file), str(file))
         case other:
