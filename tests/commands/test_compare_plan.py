@@ -223,6 +223,17 @@ def test_the_table_says_how_far_each_is_from_the_best_which_runtimes_run_it_and_
     assert words[:2] == ["plan", source] and parser(words).parse_args(words).target in rows[0]["runtimes"]
 
 
+@pytest.mark.usefixtures("work_is_counted")
+def test_placements_that_the_file_does_not_allow_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`plan`, which the last line recommends, has no plan of these."""
+    (tmp_path / "plan.yaml").write_text(json.dumps(PLAN | {"placement": "linear"}))
+    for name, expected in (("zbv", True), ("1f1b", False)):
+        words = ["compare", str(tmp_path / "plan.yaml"), "--workers", "1", "--schedules", name, "--time-limit", "1"]
+        assert main([*words, "--no-optimal"]) == 0
+        said = capsys.readouterr().out
+        assert ("not of the file's placements (linear): v-shape; `pipesched plan` searches" in said) is expected
+
+
 def test_that_no_plan_fits_is_a_no(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "plan.yaml").write_text(json.dumps(PLAN | {"memory": {"capacity": 1, "unit": "GB"}}))
     assert main(["compare", str(tmp_path / "plan.yaml"), "--schedules", "1f1b", "--time-limit", "8"]) == 1

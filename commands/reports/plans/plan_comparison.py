@@ -6,7 +6,7 @@ import math
 
 from commands.options.plan_compare import PlanRows
 from commands.reports.plans.plan import what_is_in_it
-from commands.shared.output import idle_shown, next_step, percent
+from commands.shared.output import idle_shown, next_step, percent, with_program
 from commands.shared.tables import Column, table
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
@@ -70,6 +70,8 @@ def show(found: PlanRows, free: str, path: str) -> None:
             reasons = ["no plan found in the time given"] if unknown else []
             print(f"- {row.name}: {': '.join([*reasons, *([row.reason] if row.reason else [])])}")
     if shown and shown[0].fits:
+        for line in _elsewhere(problem, shown):
+            print(line)
         _next(found, path)
 
 
@@ -91,6 +93,17 @@ def shared_bounds(shown: list[ComparedSchedule]) -> list[str]:
         f"than that of {other}, which is why the bound is its time"
         for other, names in found.items()
     ]
+
+
+def _elsewhere(problem: PlanProblem, shown: list[ComparedSchedule]) -> list[str]:
+    """Return a line on placements of the rows that the file does not allow, so that `plan` has no such plan of it."""
+    choices = dict.fromkeys(row.best.choice for row in shown if row.fits and row.best is not None)
+    others = "; ".join(str(choice) for choice in choices if choice not in problem.choices)
+    allowed = "; ".join(map(str, problem.choices))
+    line = (
+        f"not of the file's placements ({allowed}): {others}; `pipesched plan` searches them where the file allows them"
+    )
+    return [with_program(line)] if others else []
 
 
 def _next(found: PlanRows, path: str) -> None:
