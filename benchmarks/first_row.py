@@ -8,6 +8,7 @@ A file counts if one of its functions runs; a return is a call into a file that 
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -45,14 +46,21 @@ def first_row(path: Path) -> Walk:
     return _walk(path)
 
 
+@cache
+def _name(file: str) -> str:
+    """Return the path of one of our files from the repository's root; "" for any other file."""
+    path = Path(file)
+    name = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else ""
+    return "" if name.startswith(_NOT_OURS) else name
+
+
 def _walk(path: Path) -> Walk:
     files, returns, last = dict[str, int](), 0, ""
 
     def call(frame: FrameType, event: str, _: object) -> None:
         nonlocal returns, last
-        file = Path(frame.f_code.co_filename)
-        name = file.relative_to(ROOT).as_posix() if file.is_relative_to(ROOT) else ""
-        if event == "call" and name and not name.startswith(_NOT_OURS):
+        name = _name(frame.f_code.co_filename) if event == "call" else ""
+        if name:
             returns += name in files and name != last
             files[name] = files.get(name, 0) + 1
             last = name

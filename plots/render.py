@@ -74,10 +74,25 @@ def render(
 def saved(figure: Figure, format: Format = "png") -> bytes:
     """Return a figure as an image file; the same figure gives the same bytes."""
     buffer = io.BytesIO()
-    # Matplotlib reads these two only from its settings; the context puts them back. Text stays text in the SVG.
-    with mpl.rc_context({"svg.hashsalt": "pipesched", "svg.fonttype": "none", "pdf.fonttype": 42}):
+    # Matplotlib reads these only from its settings; the context puts them back. Text stays text in the SVG.
+    layout = {"figure.autolayout": False, "figure.constrained_layout.use": False}
+    with mpl.rc_context({"svg.hashsalt": "pipesched", "svg.fonttype": "none", "pdf.fonttype": 42, **layout}):
+        if format == "png":
+            _lay_out(figure)
         figure.savefig(buffer, format=format, dpi=DPI, metadata=_UNDATED.get(format))
     return buffer.getvalue()
+
+
+def _lay_out(figure: Figure) -> None:
+    """Lay a figure out and leave it without a layout engine.
+
+    With one, `savefig` draws the figure twice, first to no image. The sizes of text in an SVG or PDF are others, and
+    known only while it is drawn.
+    """
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine(None)
 
 
 def paper(width: float, height: float) -> Figure:

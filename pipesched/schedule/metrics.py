@@ -212,7 +212,12 @@ def _memory(timeline: Timeline, reservoir: ReservoirId) -> tuple[Whole, Whole]:
     else:
         order = np.argsort(ticks, kind="stable")
     levels = changes[order].cumsum()
-    return np.insert(ticks[order], 0, 0), np.insert(levels, 0, 0)
+    return _after_zero(ticks[order]), _after_zero(levels)
+
+
+def _after_zero(numbers: Whole) -> Whole:
+    """Return the numbers with a 0 before them."""
+    return np.concatenate((np.zeros(1, numbers.dtype), numbers))
 
 
 def given_up(timeline: Timeline) -> Whole:
