@@ -11,7 +11,7 @@ from commands.shared.file_arguments import add_json
 from commands.shared.output import files_written, note, write_json
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import is_device, write_whole
-from pipesched.files.compressed import uncompressed
+from pipesched.files.file_names import uncompressed
 from pipesched.files.schedule_file import read_schedule
 from runtime.exporters.catalogue import EXPORTERS
 

@@ -15,9 +15,9 @@ from commands.shared.output import complain, files_written, note, write_json
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import refuse_unwritable, write_whole
 from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.file_names import stem_of
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problem_file import problem_from
-from pipesched.files.stem import stem_of
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.objective import OBJECTIVES, objectives
 from pipesched.problem.placement import Placement, explicit

@@ -107,6 +107,12 @@ def test_the_readme_shows_the_result_of_its_command() -> None:
     assert [line for line in shown(text) if line not in said] == [], "run `python -m docs.make_readme`"
 
 
+def test_the_first_two_commands_of_the_readme_are_the_main_job_and_the_tests() -> None:
+    commands = re.findall(r"```sh\n(.*?)\n```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert commands[0].startswith("python3 go.py compare ")
+    assert commands[1] == "python3 go.py test"
+
+
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
     (ROOT / "docs").rglob("*.md")
 )

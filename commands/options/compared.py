@@ -8,7 +8,7 @@ from pathlib import Path
 from commands.shared.output import note
 from heuristics.catalogue import HEURISTICS, schedule_named
 from pipesched.errors import BadInput, Deadlock, Disagreement
-from pipesched.files.stem import as_text
+from pipesched.files.file_names import as_text
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
 from runtime.importers.catalogue import IMPORTERS, import_schedule

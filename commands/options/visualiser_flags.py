@@ -9,9 +9,9 @@ from typing import Any
 
 from commands.shared.file_arguments import problem_in_document
 from pipesched.errors import BadInput
+from pipesched.files.file_names import stem_of
 from pipesched.files.problem_file import problem_from, read_document
 from pipesched.files.problems.visualiser_file import output_file, to_problem_document
-from pipesched.files.stem import stem_of
 from pipesched.problem.problem import Problem
 
 DEFAULT_PICTURE = "pipeline_1f1b.png"

@@ -7,7 +7,8 @@ import zlib
 from pathlib import Path
 from typing import BinaryIO, cast
 
-ENDING = ".gz"
+from pipesched.files.file_names import is_compressed
+
 # What reading a damaged file raises, besides `OSError`.
 DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error)
 
@@ -17,12 +18,7 @@ def opened(path: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.open(path, "rb"))
 
 
-def uncompressed(path: Path) -> Path:
-    """Return the path of the file that a compressed one holds, as `schedule.json` of `schedule.json.gz`."""
-    return path.with_suffix("") if path.suffix.lower() == ENDING else path
-
-
 def packed(path: Path, text: str) -> bytes:
     """Return text as the bytes of a file of this name, compressed if it ends in .gz; equal texts give equal bytes."""
     data = text.encode()
-    return gzip.compress(data, 9, mtime=0) if path.suffix.lower() == ENDING else data
+    return gzip.compress(data, 9, mtime=0) if is_compressed(path) else data

@@ -13,12 +13,12 @@ from pipesched.errors import BadInput
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import as_list, at_least, field, whole_number
 from pipesched.files.fields.section import Section
+from pipesched.files.file_names import stem_of
 from pipesched.files.limits import MOST_LAYERS
 from pipesched.files.plans.memory_section import PlanMemory
 from pipesched.files.plans.schema import LayerEntry
 from pipesched.files.problem_file import read_document
 from pipesched.files.schema_errors import parse_model, shown
-from pipesched.files.stem import stem_of
 from pipesched.layers.layer import LayerType, RecomputeMode
 from pipesched.layers.memory_peaks import Peak, PeaksFile, PeakStage
 

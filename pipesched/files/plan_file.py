@@ -13,6 +13,7 @@ from pipesched.files.batch_sizes import sizes_of, with_each_size
 from pipesched.files.fields.link_times import is_rendezvous, latency_of, links_of, stream_of
 from pipesched.files.fields.stage_placement import per
 from pipesched.files.fields.together import refused_together
+from pipesched.files.file_names import stem_of
 from pipesched.files.other_kinds import FileKind, refuse_other_kinds
 from pipesched.files.plans.checks import choices_of, plan_mistakes
 from pipesched.files.plans.features.catalogue import PLAN_FEATURES, Reading, Rounding, excluded_pairs
@@ -25,7 +26,6 @@ from pipesched.files.quantities import in_plain_numbers
 from pipesched.files.quantity_forms import PLAN
 from pipesched.files.rounding import short
 from pipesched.files.schema_errors import parse_model
-from pipesched.files.stem import stem_of
 from pipesched.layers.cluster import Cluster
 from pipesched.layers.layer import LayerType, RecomputeMode
 from pipesched.layers.model import Model

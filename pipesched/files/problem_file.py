@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from pipesched.errors import BadInput
 from pipesched.files.batch_sizes import sizes_of, with_each_size
-from pipesched.files.compressed import uncompressed
 from pipesched.files.exact_numbers import read_json, read_yaml
 from pipesched.files.features.catalogue import (
     AttachedProblems,
@@ -24,6 +23,7 @@ from pipesched.files.fields.link_times import latency_of, stream_of, unused_diag
 from pipesched.files.fields.section import WrongPaths
 from pipesched.files.fields.stage_placement import placement_of
 from pipesched.files.fields.together import refused_together
+from pipesched.files.file_names import stem_of, uncompressed
 from pipesched.files.other_kinds import FileKind, refuse_other_kinds
 from pipesched.files.problems import visualiser_file
 from pipesched.files.problems.checks import WITHOUT_PARAMETERS, mistakes
@@ -35,7 +35,6 @@ from pipesched.files.quantities import in_plain_numbers
 from pipesched.files.quantity_forms import PROBLEM
 from pipesched.files.rounding import MOST_STEPS
 from pipesched.files.schema_errors import parse_model
-from pipesched.files.stem import stem_of
 from pipesched.files.text_file import read_text
 from pipesched.problem.features.device_resources import DeviceResources
 from pipesched.problem.features.gather_each_pass import gathers_each_pass

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipesched.errors import BadInput
-from pipesched.files.compressed import DAMAGED, ENDING, opened
+from pipesched.files.compressed import DAMAGED, opened
+from pipesched.files.file_names import is_compressed
 
 # More than the schedule file of the largest problem there may be.
 MOST_BYTES = 256 * 2**20
@@ -18,7 +19,7 @@ def read_text(path: str | Path) -> str:
     """
     file = Path(path)
     try:
-        with opened(file) if file.suffix.lower() == ENDING else file.open("rb") as stream:
+        with opened(file) if is_compressed(file) else file.open("rb") as stream:
             data = stream.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise BadInput(f"{path}: found more than {MOST_BYTES} bytes; allowed: up to so many")

@@ -14,6 +14,7 @@ from typing import Any
 from pipesched.errors import BadInput
 from pipesched.files.batch_sizes import with_axis_of_sizes
 from pipesched.files.exact_numbers import write_json
+from pipesched.files.file_names import stem_of
 from pipesched.files.other_kinds import FileKind, kind_of
 from pipesched.files.plan_answers.problem_document import plan_document
 from pipesched.files.plan_file import plan_problem_from
@@ -21,7 +22,6 @@ from pipesched.files.problem_file import problem_from, read_document
 from pipesched.files.problems import visualiser_file
 from pipesched.files.problems.document import problem_document
 from pipesched.files.schema_errors import shown, with_text_keys
-from pipesched.files.stem import stem_of
 from pipesched.layers.cluster import Capacities
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.objective import Leaves

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipesched.errors import BadInput
-from pipesched.files.stem import stem_of
+from pipesched.files.file_names import stem_of
 from pipesched.files.text_file import read_text
 from pipesched.problem.passes import OF_PARAMETERS, Slot
 from pipesched.problem.problem import Problem

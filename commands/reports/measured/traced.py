@@ -13,8 +13,8 @@ from commands.shared.tables import Column, table
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import make_folder, write_whole
 from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.file_names import stem_of
 from pipesched.files.problem_file import problem_from
-from pipesched.files.stem import stem_of
 from pipesched.measurement.comparison import Comparison, compared
 from pipesched.measurement.trace import FORMAT, Measured
 from pipesched.problem.feasibility import why_infeasible

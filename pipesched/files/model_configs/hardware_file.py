@@ -17,9 +17,9 @@ from pipesched.files.fields import field_types
 from pipesched.files.fields.data_bandwidth import DataBandwidth
 from pipesched.files.fields.field import field, finite_number, whole_number
 from pipesched.files.fields.section import Section
+from pipesched.files.file_names import stem_of
 from pipesched.files.model_configs.hardware_table import DEVICES, LAUNCHES, SHARES, Device
 from pipesched.files.schema_errors import parse_model
-from pipesched.files.stem import stem_of
 from pipesched.files.text_file import read_text
 from pipesched.layers.derived.data_links import ByNodes
 

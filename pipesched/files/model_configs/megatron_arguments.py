@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipesched.errors import BadInput
+from pipesched.files.file_names import stem_of
 from pipesched.files.model_configs.expert_layers import ALLOWED, grouped, regular
 from pipesched.files.model_configs.layer_pattern import check_layers, listed
 from pipesched.files.model_configs.megatron_architecture import check_architecture
@@ -16,7 +17,6 @@ from pipesched.files.model_configs.megatron_hybrid import layers_of, mixer_of
 from pipesched.files.model_configs.model_config import Keys, ModelConfig, without_none
 from pipesched.files.model_configs.near_attention import of_megatron as near_attention
 from pipesched.files.model_configs.overlap_options import hidden_shares
-from pipesched.files.stem import stem_of
 
 _ASSIGNED = re.compile(r"^\s*(?:export\s+|local\s+)?([A-Za-z_]\w*)=(\"[^\"]*\"|'[^']*'|[^\s;()]*)\s*;?\s*(?:#.*)?$")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::?-([^}]*))?\}|\$([A-Za-z_]\w*)")
