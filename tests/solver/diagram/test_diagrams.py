@@ -27,6 +27,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import UnknownForm
 from pipesched.results.evidence_document import evidence_document, evidence_from
+from pipesched.results.solution import Progress
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths
 from solver.diagram import by_device, threshold_search
@@ -504,18 +505,19 @@ class Little:
 def test_a_search_by_a_part_alone_raises_the_bound(one: Problem, opening: Any, part: Any) -> None:
     """Stages that gave the bound guide more of them."""
     bounds, *first = opening
-    search = Search(
-        one,
-        counted(0.5),
-        lambda _: None,
-        Event(),
-        Engine(bounds, tuple(first), (part,), finished),
-    )
+    raised, over = [], Event()
+
+    def keep(_: Progress) -> None:
+        """End the search once a diagram, of enough stages, gave the bound."""
+        found = search.incumbent.state.certificates
+        raised[:] = [each.evidence for each in found if isinstance(each.evidence, Diagram) and each.text]
+        if raised and (len(first) == 1 or max(len(each.stages) for each in raised) > 3):
+            over.set()
+
+    search = Search(one, counted(0.5), keep, over, Engine(bounds, tuple(first), (part,), finished))
     run(search)
     assert not search.incumbent.state.notes
-    found = [each.evidence for each in search.incumbent.state.certificates if isinstance(each.evidence, Diagram)]
-    assert found and found[0].below is not None
-    assert len(first) == 1 or max(len(each.stages) for each in found) > 3
+    assert over.is_set() and raised[0].below is not None
 
 
 def test_memory_for_more_weight_passes_than_there_are_gives_no_bound_above_a_schedule() -> None:
