@@ -75,8 +75,15 @@ def saved(figure: Figure, format: Format = "png") -> bytes:
     """Return a figure as an image file; the same figure gives the same bytes."""
     buffer = io.BytesIO()
     # Matplotlib reads these only from its settings; the context puts them back. Text stays text in the SVG.
-    layout = {"figure.autolayout": False, "figure.constrained_layout.use": False}
-    with mpl.rc_context({"svg.hashsalt": "pipesched", "svg.fonttype": "none", "pdf.fonttype": 42, **layout}):
+    with mpl.rc_context(
+        {
+            "svg.hashsalt": "pipesched",
+            "svg.fonttype": "none",
+            "pdf.fonttype": 42,
+            "figure.autolayout": False,
+            "figure.constrained_layout.use": False,
+        }
+    ):
         if format == "png":
             _lay_out(figure)
         figure.savefig(buffer, format=format, dpi=DPI, metadata=_UNDATED.get(format))

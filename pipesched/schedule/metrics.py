@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipesched.arguments import A_TIMELINE, refuse_other
 from pipesched.deadline import asking
@@ -215,7 +217,7 @@ def _memory(timeline: Timeline, reservoir: ReservoirId) -> tuple[Whole, Whole]:
     return _after_zero(ticks[order]), _after_zero(levels)
 
 
-def _after_zero(numbers: Whole) -> Whole:
+def _after_zero(numbers: NDArray[Any]) -> Whole:
     """Return the numbers with a 0 before them."""
     return np.concatenate((np.zeros(1, numbers.dtype), numbers))
 
