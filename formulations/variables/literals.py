@@ -19,7 +19,7 @@ _LONGEST = 2**50
 
 
 class TooLong(PipeschedError):
-    """Error for a problem whose times, in steps, CP-SAT's 64-bit integers cannot represent.
+    """Error for a problem whose times, in steps, are too large for sums in CP-SAT's 64-bit integers.
 
     Its text is one sentence.
     """

@@ -58,8 +58,8 @@ def _placed(
 ) -> set[tuple[MemorySteps, ...]]:
     """Return the memory levels of a group's devices after one more activation: all sums of `loads` and `states`.
 
-    A level has an entry for each device of `group`, in that order; a state is the memory that the activation may take,
-    by device. Levels that exceed a device's capacity are left out.
+    A level has an entry for each device of `group`, in that order, without static memory; a state is the memory that
+    the activation may take, by device. Levels above what static memory leaves of a device's capacity are left out.
     """
     room = [problem.room[device] for device in group]
     found = {

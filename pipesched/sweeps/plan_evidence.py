@@ -29,7 +29,8 @@ _FORM = "all plans"
 def plan_bound_document(plan: Plan) -> dict[str, Any]:
     """Return the results of each placement and variant with their evidence, as stored in a plan cell's outcome.
 
-    It has `form`, `placements`, a list of `choice_document`, and if there are several variants `variants`.
+    It has `form`, `placements` (a list of `choice_document`, of the best variant) and, if there are several variants,
+    `variants` (a list of `variant_document`, of all).
     """
     found: dict[str, Any] = {"form": _FORM, "placements": list(map(choice_document, plan.choices))}
     return found | ({"variants": list(map(variant_document, plan.variants))} if plan.variants else {})

@@ -46,7 +46,7 @@ class Slice:
         return self.seconds / limits.seconds if self.units is None else self.units / (limits.deterministic or inf)
 
     def limits(self, limits: Limits) -> Limits:
-        """Return `limits` with the seconds, or counted work, left of this slice, for a search that runs within it."""
+        """Return `limits` with the seconds left of this slice, or all its counted work, for a search within it."""
         if self.units is not None:
             return replace(limits, deterministic=self.units)
         return replace(limits, seconds=self.left())

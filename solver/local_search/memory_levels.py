@@ -39,7 +39,7 @@ def fits_from(shop: Shop, rows: Rows, level: Array, d: int, low: int, high: int)
 
 @inner
 def all_fit(shop: Shop, rows: Rows, level: Array) -> bool:
-    """True if memory suffices at every place of the orders of all devices; `level` is neither read nor written."""
+    """True if memory suffices while each unit of all devices' orders runs; `level` is neither read nor written."""
     d, devices = 0, rows.count.shape[0]
     while d < devices and fits_from(shop, rows, level, d, 0, rows.count[d] - 1):
         d += 1

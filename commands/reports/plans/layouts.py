@@ -112,7 +112,10 @@ def verdict(found: Layouts, capacity: Fraction | None, target: str | None) -> st
 
 
 def notes(found: Layouts) -> list[str]:
-    """Return lines on assumptions of the steps, the next best layouts, and the cost of each micro-batch size."""
+    """Return lines on the steps' assumptions and errors, the next best layouts, and the cost of each micro-batch size.
+
+    Some layout must be recommended.
+    """
     lines = [
         "step: the pipeline from its first forward to its last backward, then what no pass hides of exchanging "
         "gradients and weights among the replicas, and the optimizer's step where it is known; not loading of data"

@@ -25,10 +25,11 @@ _NO_WIDTH = 2**40
 
 
 def least_end(model: Model, width: int | None, threshold: Ticks | None, layers: list[Layer] | None = None) -> Ticks:
-    """Return the least end, in ticks, of all orders that end before `threshold`, or `threshold` if none does.
+    """Return the least end, in ticks, of all orders that end before `threshold` (None: all), or it if none does.
 
-    At most `width` labels of a state are kept, and the others are merged into them; with None no labels are merged. If
-    `layers` is a list, all layers are appended to it. Raises `NotCoveredError` if there are too many labels.
+    At most `width` labels of a state are kept, and the others are merged into them, so that the result may be less than
+    that; with None no labels are merged. If `layers` is a list, all layers that are not skipped as repetitions are
+    appended to it. Raises `NotCoveredError` if there are too many labels.
     """
     least = limit = _LATE if threshold is None else threshold
     reached, ahead, done, tried = model.root, deque[list[Reached]](), 0, 0

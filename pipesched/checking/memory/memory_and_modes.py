@@ -26,9 +26,9 @@ from pipesched.results.evidence import OnDevice
 
 
 class _Weights(NamedTuple):
-    """Memory of the device in question that a micro-batch holds while a pass of some stage runs.
+    """Least memory of the device in question that a micro-batch takes while a pass of some stage runs.
 
-    `passing` applies during its forward or gradient, `weight` during its W.
+    `passing`, in its forward or gradient, is of the stage and those before it; `weight`, in its W, of it alone.
     """
 
     passing: MemorySteps

@@ -64,7 +64,10 @@ class _Entry(NamedTuple):
 
 
 def plan_text(config: ModelConfig, wanted: Wanted, source: str) -> str:
-    """Return the text of the plan file for a model configuration and settings; `source` names the configuration."""
+    """Return the text of the plan file for a model configuration and settings; `source` names the configuration.
+
+    `BadInput` for a number format that the device has no products of.
+    """
     head, model, hardware = _sections(config, wanted)
     lines = [
         f"# {config.name}, from {source}. What that file does not say is assumed: look at each line that says so.",
@@ -80,13 +83,19 @@ def plan_text(config: ModelConfig, wanted: Wanted, source: str) -> str:
 
 
 def plan_document(config: ModelConfig, wanted: Wanted) -> dict[str, Any]:
-    """Return the plan document that `read_yaml` would read from `plan_text`, without going through text (faster)."""
+    """Return the plan document that `read_yaml` would read from `plan_text`, without going through text (faster).
+
+    `BadInput` for a number format that the device has no products of.
+    """
     head, model, hardware = ({entry.key: _read(entry.value) for entry in own} for own in _sections(config, wanted))
     return head | {"model": model, "hardware": hardware}
 
 
 def _sections(config: ModelConfig, wanted: Wanted) -> tuple[list[_Entry], list[_Entry], list[_Entry]]:
-    """Return the entries of the plan file as three lists: at its top level, in `model`, and in `hardware`."""
+    """Return the entries of the plan file as three lists: at its top level, in `model`, and in `hardware`.
+
+    `BadInput` for a number format that the device has no products of.
+    """
     head = [
         _Entry("name", config.name),
         _Entry("devices", wanted.devices, "pipeline ranks; each is as many devices as tensor * context * data below"),

@@ -64,9 +64,9 @@ class LayerSums:
         return self._known[key]
 
     def _full(self, which: WholeArray) -> RecomputeSums | None:
-        """Return the prefix sums of recomputation, time and memory, over transformer layers all recomputed whole.
+        """Return the prefix sums of time added and memory saved, over transformer layers all recomputed whole.
 
-        `which` has for each of these layers the number of its type. None if there are none, or one has no such mode.
+        `which` has the index of each layer's type in the model's `kinds`. None without any, or if one has no such mode.
         """
         modes = {name: mode for name, kind in self._kinds.items() for mode in kind.recompute if mode.name in FULL}
         names = [*self._kinds]
