@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.file_names import uncompressed
 from pipesched.files.model_configs.model_config import ModelConfig
 from pipesched.files.model_configs.plan_of_config import Wanted
 from pipesched.files.model_configs.read_config import read_config
@@ -43,14 +44,14 @@ class MeasuredFiles:
 
 
 def read_measured(paths: Sequence[str], args: Namespace) -> MeasuredFiles:
-    """Read tables and pipesched's own files (ending .csv, .yaml or .yml), and all other files as traces of one run.
+    """Read tables and pipesched's own files (.csv, .yaml, .yml; .gz besides), and all others as traces of one run.
 
     `BadInput` if they name several kinds of devices. `args` has the options that traces need.
     """
     steps, times, layers = list[tuple[MeasuredStep, str | None]](), list[Problem](), list[tuple[str, object]]()
     hardware, notes, traces = set[str](), list[str](), list[str]()
     for path in paths:
-        ending = Path(path).suffix.lower()
+        ending = uncompressed(Path(path)).suffix.lower()
         if ending not in (".csv", ".yaml", ".yml"):
             traces.append(path)
             continue

@@ -7,8 +7,11 @@ from pathlib import Path
 
 
 def stem_of(path: str | PathLike[str]) -> str:
-    """Return the stem of a path; bytes of the name that are no UTF-8, which no text file can hold, become `?`."""
-    return as_text(Path(path).stem)
+    """Return the stem of a path, without .gz: `a` of `a.yaml.gz`.
+
+    Bytes of the name that are no UTF-8, which no text file can hold, become `?`.
+    """
+    return as_text(uncompressed(Path(path)).stem)
 
 
 def as_text(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from dataclasses import replace
@@ -65,6 +66,15 @@ def test_from_steps_to_a_hardware_file_that_layouts_reads(tmp_path: Path, capsys
     assert main([*words, "--time-limit", "1", "--workers", "1"]) == 0
     best = json.loads(capsys.readouterr().out)["rows"][0]
     assert best["assumed"]["sustained_tflops"] == pytest.approx(989 * device.products, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["steps.csv", "steps.yaml"])
+def test_measured_files_may_be_compressed(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "microbatches,pipeline,data,seconds\n8,2,1,2\n" if name.endswith("csv") else steps_file(tmp_path).read_text()
+    (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+    words = ["--hardware", "h100-80gb", "--config", str(CONFIG)]
+    assert main(["calibrate", str(tmp_path / f"{name}.gz"), *words]) == 0
+    assert "measured duration" in capsys.readouterr().out
 
 
 def test_a_bandwidth_by_nodes_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

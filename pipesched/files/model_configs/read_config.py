@@ -8,6 +8,7 @@ from typing import Any
 
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_json, read_yaml
+from pipesched.files.file_names import uncompressed
 from pipesched.files.model_configs.hugging_face import from_hugging_face
 from pipesched.files.model_configs.megatron_arguments import arguments_of, flattened, from_megatron, is_whole_job
 from pipesched.files.model_configs.megatron_log import arguments_of_log, is_megatron_log
@@ -22,15 +23,15 @@ KINDS = "config.json of Hugging Face, .yaml or .sh of Megatron's arguments, .log
 def read_config(path: str, vocabulary: int | None = None) -> ModelConfig:
     """Return the model configuration in a file, or in the `config.json` of a folder.
 
-    The file's ending decides the format. `vocabulary` is the padded number of tokens, for Megatron arguments that only
-    name a tokenizer. `BadInput` says what is missing.
+    The file's ending, before .gz, decides the format. `vocabulary` is the padded number of tokens, for Megatron
+    arguments that only name a tokenizer. `BadInput` says what is missing.
     """
     file = Path(path) / "config.json" if Path(path).is_dir() else Path(path)
     text = read_text(file)
     padded = {} if vocabulary is None else {"padded_vocab_size": vocabulary}
     if is_megatron_log(text):
         return from_megatron(arguments_of_log(text) | padded, str(file))
-    match file.suffix.lower():
+    match uncompressed(file).suffix.lower():
         case ".json" | ".toml" if padded:
             raise BadInput("--vocabulary: found with a file of another program; allowed: with Megatron's arguments")
         case ".json":

@@ -31,6 +31,7 @@ def test_the_ending_before_says_the_format(tmp_path: Path) -> None:
     for name, text in (("one.yaml.gz", PROBLEM), ("one.JSON.GZ", '{"a": 1}')):
         (tmp_path / name).write_bytes(gzip.compress(text.encode()))
     assert read_problem(tmp_path / "one.yaml.gz").microbatches == 2
+    assert read_problem(tmp_path / "one.yaml.gz").name == "one"
     assert read_document(tmp_path / "one.JSON.GZ") == {"a": 1}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from pathlib import Path
@@ -543,3 +544,10 @@ def test_a_vocabulary_is_asked_for_by_megatrons_name_or_known_by_its_tokenizer(t
     with pytest.raises(BadInput, match="--vocabulary: found with a file of another program"):
         (tmp_path / "config.json").write_text("{}")
         read_config(str(tmp_path), 512)
+
+
+def test_a_compressed_configuration_is_read_by_the_ending_before(tmp_path: Path) -> None:
+    script = "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --vocab-size 1000"
+    (tmp_path / "job.sh").write_text(script)
+    (tmp_path / "job.sh.gz").write_bytes(gzip.compress(script.encode(), mtime=0))
+    assert read_config(str(tmp_path / "job.sh.gz")) == read_config(str(tmp_path / "job.sh"))
