@@ -49,7 +49,11 @@ def plan_rows(document: object, path: str, args: Namespace) -> PlanRows:
         raise BadInput(f"{path}: found a plan file and {given[0]}; allowed: a problem file with {given[0]}")
     problem = plan_in(document, path)
     if args.objective is not None:
-        problem = replace(problem, objective=OBJECTIVES[args.objective])
+        wanted, has = OBJECTIVES[args.objective], problem.objective.passes is not None
+        if (wanted.passes is not None) is not has:
+            found, allowed = ("with", "iteration") if has else ("without", "makespan or span")
+            raise BadInput(f"{path}: objective: found {wanted.name} {found} parameters; allowed: {allowed}")
+        problem = replace(problem, objective=wanted)
     if problem.objective.repeats or problem.leaves is not None:
         found = problem.leaves or problem.objective
         raise BadInput(f"objective: found {found}; published schedules of a plan file are for makespan or span")

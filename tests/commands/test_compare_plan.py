@@ -238,3 +238,23 @@ def test_that_no_plan_fits_is_a_no(tmp_path: Path, capsys: pytest.CaptureFixture
     (tmp_path / "plan.yaml").write_text(json.dumps(PLAN | {"memory": {"capacity": 1, "unit": "GB"}}))
     assert main(["compare", str(tmp_path / "plan.yaml"), "--schedules", "1f1b", "--time-limit", "8"]) == 1
     assert "no partition fits the memory" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("more", "asked", "said"),
+    [
+        ({}, "iteration", "found iteration without parameters; allowed: makespan or span"),
+        (
+            {"objective": "iteration", "parameters": {"step": {"time": 1}}},
+            "makespan",
+            "found makespan with parameters; allowed: iteration",
+        ),
+    ],
+)
+def test_an_objective_that_the_file_cannot_have_is_refused(
+    more: dict[str, Any], asked: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "plan.yaml").write_text(json.dumps(PLAN | more))
+    assert main(["compare", str(tmp_path / "plan.yaml"), "--objective", asked]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(f"plan.yaml: objective: {said}")
