@@ -154,7 +154,7 @@ def partition(asked: Asked) -> Seen:
 
 
 def compare(asked: Asked) -> Seen:
-    """`compare PLAN --schedules --no-optimal --objective`: each row against all plans of its schedule."""
+    """`compare PLAN --schedules --no-optimal`: each row against all plans of its schedule."""
     names = asked.random.sample(("1f1b", "gpipe", "zb-h1", "interleaved-1f1b", "zbv", "dualpipe"), 2)
     words, plan = ["--schedules", ",".join(names)], read_plan(asked.path)
     if asked.random.random() < 0.5:

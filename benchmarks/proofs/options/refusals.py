@@ -77,7 +77,6 @@ REFUSALS: Mapping[str, tuple[Refusal, ...]] = {
             r"objective: found \w+; published schedules of a plan file are for makespan or span$",
             frozenset(("period", "free memory")),
         ),
-        Refusal(r"objective: found \w+ with parameters; allowed: iteration$", _PARAMETERS),
     ),
     "plan --for": (
         Refusal(
