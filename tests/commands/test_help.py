@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -140,12 +141,13 @@ def test_a_word_too_many_is_said_with_what_the_command_takes(capsys: pytest.Capt
 
 
 def test_who_reads_the_help_of_go_may_stop() -> None:
-    process = subprocess.Popen(
-        [sys.executable, ROOT / "go.py", "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    process.stdout.close()
-    assert (process.wait(60), process.stderr.read() if process.stderr else None) == (141, b"")
+    read, write = os.pipe()
+    os.close(read)  # before anything is written, however fast the process is
+    with os.fdopen(write) as pipe:
+        done = subprocess.run(
+            [sys.executable, ROOT / "go.py", "--help"], stdout=pipe, stderr=subprocess.PIPE, timeout=60, check=False
+        )
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 PROGRAM = """

@@ -266,11 +266,16 @@ def test_with_standard_error_closed_the_answer_is_the_same(tmp_path: Path) -> No
 
 def test_a_reader_that_went_away_is_no_error_and_costs_no_file(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text("devices: 2\nmicrobatches: 3\ntimes: {forward: 1, backward: 1}\n")
-    # As Python begins with `-u`.
-    code = f"import io, sys; sys.stdout = io.TextIOWrapper(io.FileIO(1, 'w', closefd=False), write_through=True); {COMMAND}"
-    process = forked(code, tmp_path, "solve", "p.yaml", "--time-limit", "20", "--workers", "1", "-o", "out")
-    assert process.stdout is not None
-    process.stdout.close()
+    body = (
+        "import io, os, sys\n"
+        "read, write = os.pipe()\n"
+        "os.close(read)\n"  # before anything is written, however fast this process is
+        "os.dup2(write, 1)\n"
+        # As Python begins with `-u`.
+        "sys.stdout = io.TextIOWrapper(io.FileIO(1, 'w', closefd=False), write_through=True)\n"
+        f"{COMMAND}"
+    )
+    process = forked(body, tmp_path, "solve", "p.yaml", "--time-limit", "20", "--workers", "1", "-o", "out")
     assert process.stderr is not None
     assert "error" not in process.stderr.read().lower() and process.wait(60) == 141
     assert {"schedule.json", "gantt.png", "report.html"} <= {path.name for path in (tmp_path / "out").iterdir()}

@@ -17,7 +17,7 @@ from pipesched.sweeps.cells import Sweep, read_sweep
 from pipesched.sweeps.packed import unpack
 from pipesched.sweeps.store import Store
 from pipesched.validation.validator import validate
-from tests.support.command_forks import command
+from tests.support.command_forks import COMMAND, forked
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 
@@ -41,19 +41,31 @@ def reported(said: str) -> set[tuple[str, str]]:
     return {(found[1], found[2]) for found in DONE.finditer(said)}
 
 
+# Kills its process .1 s after that has reported a cell: a test that did it might be late, once all cells are solved.
+KILLED = f"""
+import io, os, signal, sys
+from threading import Timer
+
+class Killed(io.TextIOWrapper):
+    kill = Timer(0.1, os.kill, (os.getpid(), signal.SIGKILL))
+
+    def write(self, text):
+        written = super().write(text)
+        if "(transfer " in text and self.kill.ident is None:
+            self.kill.start()
+        return written
+
+sys.stderr = Killed(io.FileIO(2, "w", closefd=False), write_through=True)
+{COMMAND}
+"""
+
+
 def killed(folder: Path) -> set[tuple[str, str]]:
     """The cells that a run with two jobs reported that was killed .1 s after the first; no process outlives it."""
-    process = command(folder, *SWEEP, "2")
+    process = forked(KILLED, folder, *SWEEP, "2")
     assert process.stderr is not None
-    said = ""
-    for line in process.stderr:
-        said += line
-        if reported(line):
-            time.sleep(0.1)
-            process.send_signal(signal.SIGKILL)
-            break
-    said += process.stderr.read()
-    process.wait()
+    said = process.stderr.read()
+    assert process.wait() == -signal.SIGKILL
     until = time.monotonic() + PATIENCE
     while left(process.pid) and time.monotonic() < until:
         time.sleep(0.05)
