@@ -51,8 +51,8 @@ def plan_rows(document: object, path: str, args: Namespace) -> PlanRows:
     if args.objective is not None:
         wanted, has = OBJECTIVES[args.objective], problem.objective.passes is not None
         if (wanted.passes is not None) is not has:
-            found, allowed = ("with", "iteration") if has else ("without", "makespan or span")
-            raise BadInput(f"{path}: objective: found {wanted.name} {found} parameters; allowed: {allowed}")
+            state, allowed = ("with", "iteration") if has else ("without", "makespan or span")
+            raise BadInput(f"{path}: objective: found {wanted.name} {state} parameters; allowed: {allowed}")
         problem = replace(problem, objective=wanted)
     if problem.objective.repeats or problem.leaves is not None:
         found = problem.leaves or problem.objective
