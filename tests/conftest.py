@@ -77,6 +77,17 @@ def cells_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "ProcessPool", lambda _: InTurn(Event()))
 
 
+@pytest.fixture
+def pictures_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures become empty files, for tests of commands that assert nothing of them: drawing takes a second each."""
+    from matplotlib.figure import Figure
+
+    from plots import render
+
+    monkeypatch.setattr(render, "_lay_out", lambda _: None)
+    monkeypatch.setattr(Figure, "savefig", lambda *_, **__: None)
+
+
 # Of CP-SAT's units of work for a second of `--time-limit`.
 _WORK = 0.02
 

@@ -52,6 +52,7 @@ def test_schedules_that_do_not_apply_stand_together_by_reason(v: str, capsys: py
     assert sum(map(len, reasons)) == int(counted[1])
 
 
+@pytest.mark.usefixtures("pictures_are_empty")
 def test_why_not_says_where_schedules_exceed_the_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """GPipe and others run six forwards of a tick each on the first device before its first backward: one too many."""
     path, out = written(tmp_path, "memory: {capacity: 5}\n"), tmp_path / "out"
@@ -91,6 +92,7 @@ def figures(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
     return {name.strip(): value.strip() for _, name, value, _ in rows}
 
 
+@pytest.mark.usefixtures("pictures_are_empty")
 def test_validate_shows_the_gap_of_a_solved_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path, "")
     assert main(["solve", path, "--workers", "1", "-o", str(tmp_path / "out")]) == 0

@@ -39,6 +39,7 @@ def _expected(microbatches: int) -> Fraction:
 
 
 @pytest.mark.parametrize(("command", "document"), [("solve", PROBLEM), ("plan", PLAN)])
+@pytest.mark.usefixtures("pictures_are_empty")
 def test_the_best_size_and_the_others(
     command: str, document: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -178,7 +179,7 @@ def test_how_much_less_is_free_as_far_as_is_proved() -> None:
     assert "none is known better" in next(BatchSizes((result(4, 70, 8, 8), result(2, 90, 7, 8))).sentences())
 
 
-@pytest.mark.usefixtures("cells_in_turn")
+@pytest.mark.usefixtures("pictures_are_empty", "cells_in_turn")
 def test_a_sweep_of_free_memory_compares_times_of_what_leaves_the_most(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

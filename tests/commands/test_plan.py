@@ -65,6 +65,7 @@ def test_where_no_plan_fits_the_exit_code_is_1(file):
     assert main(["plan", str(file), "--time-limit", "5", "--workers", "1"]) == 1
 
 
+@pytest.mark.usefixtures("pictures_are_empty")
 def test_a_plan_for_a_runtime_can_be_told_to_it_and_is_shown_beside_the_best_of_all(file, tmp_path, capsys):
     folder = tmp_path / "out"
     words = ["plan", str(file), "--for", "megatron", "--json", "--time-limit", "8", "--workers", "1", "-o", str(folder)]
@@ -82,6 +83,7 @@ def test_a_plan_for_a_runtime_can_be_told_to_it_and_is_shown_beside_the_best_of_
     assert "For megatron" in (folder / "report.html").read_text()
 
 
+@pytest.mark.usefixtures("pictures_are_empty")
 def test_what_any_order_inside_megatron_gains_over_its_flags_is_planned(file, tmp_path, capsys):
     """Of the same plans it may choose any order, with split backwards; its schedule is what the module is made of."""
     file.write_text(FILE.replace("backward: 3", "backward: 2, weight: 2").replace("capacity: 7", "capacity: 20"))
@@ -100,6 +102,7 @@ def test_what_any_order_inside_megatron_gains_over_its_flags_is_planned(file, tm
     assert (folder / "partition.megatron_order.args").is_file()
 
 
+@pytest.mark.usefixtures("pictures_are_empty")
 def test_a_partition_that_is_given_is_told_from_the_best_of_all(file, tmp_path, capsys):
     """It is the best of its kind, and the bound is of its kind; beside it stands what all plans allow."""
     words = ["plan", str(file), "--partition", "flagscale=[0,2]", "--time-limit", "8", "--workers", "1"]

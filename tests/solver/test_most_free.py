@@ -116,6 +116,7 @@ def test_nothing_fits(capsys, tmp_path):
     assert "infeasible" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("pictures_are_empty")
 def test_files_and_their_check(file, tmp_path, capsys):
     out = tmp_path / "out"
     assert main(["solve", str(file), "--workers", "1", "--time-limit", "300", "-o", str(out)]) == 0
@@ -155,7 +156,7 @@ def test_json_and_compare(file, capsys):
     assert rows["zb"]["fits"]
 
 
-@pytest.mark.usefixtures("cells_in_turn")
+@pytest.mark.usefixtures("pictures_are_empty", "cells_in_turn")
 def test_a_sweep_has_the_amount_of_each_cell(file, tmp_path, capsys):
     out = tmp_path / "sweep"
     words = [

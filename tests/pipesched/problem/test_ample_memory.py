@@ -47,6 +47,7 @@ def test_a_plan_is_told_too() -> None:
         assert (why_no_plan_is_limited(one) is not None) is said
 
 
+@pytest.mark.usefixtures("pictures_are_empty")
 def test_the_answer_and_the_report_say_so(tmp_path: Path, capsys: Any) -> None:
     memory = {"unit": "GiB", "capacity": 80000, "activation": 1.21}
     layers = [{"name": "a", "count": 4, "forward": 1, "backward": 1, "activation": 1.21}]

@@ -59,6 +59,7 @@ def test_too_little_beside_it_is_infeasible_and_says_so(static: int) -> None:
     assert why_infeasible(held(8)) is None
 
 
+@pytest.mark.usefixtures("pictures_are_empty")
 def test_every_command_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "static.yaml"
     path.write_text(

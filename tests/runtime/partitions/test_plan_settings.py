@@ -186,7 +186,7 @@ def test_settings_with_other_multi_token_prediction_than_the_file_are_refused(te
 IN_A_LINE = [form for form in PARTITION_FORMATS if "linear" in form.limits.placements and not form.limits.forwards_only]
 
 
-@pytest.mark.usefixtures("work_is_counted")
+@pytest.mark.usefixtures("pictures_are_empty", "work_is_counted")
 def test_plan_writes_settings_that_it_reads_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, folder = tmp_path / "plan.yaml", tmp_path / "out"
     document = {"devices": 2, "microbatches": 4, "layers": LAYERS, "placement": "linear", "schedule": "1f1b"}
@@ -227,7 +227,7 @@ TIGHT = {
 }
 
 
-@pytest.mark.usefixtures("work_is_counted")
+@pytest.mark.usefixtures("pictures_are_empty", "work_is_counted")
 def test_what_settings_say_is_what_their_runtime_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The free plan splits backwards, which Megatron's order does not: its settings have its own time, and say so."""
     source, folder = tmp_path / "plan.yaml", tmp_path / "out"

@@ -151,6 +151,7 @@ objective: span
 SOLVE = ["--workers", "1", "--time-limit", "60"]
 
 
+@pytest.mark.usefixtures("pictures_are_empty")
 def test_solve_then_memory(small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     assert main(["solve", small, "--then-memory", "--json", "-o", str(out), *SOLVE]) == 0

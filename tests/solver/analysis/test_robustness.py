@@ -201,6 +201,7 @@ FILE = (
 )
 
 
+@pytest.mark.usefixtures("pictures_are_empty")
 def test_solve_tells_and_minimises_the_mean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "small.yaml"
     path.write_text(FILE)

@@ -276,6 +276,7 @@ def test_solve_explain_json(small: str, capsys: pytest.CaptureFixture[str]) -> N
     assert explanation["not_tried"] == []
 
 
+@pytest.mark.usefixtures("pictures_are_empty")
 def test_solve_explain_prints_the_story_and_writes_it(
     small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

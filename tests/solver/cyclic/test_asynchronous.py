@@ -53,6 +53,7 @@ def test_a_slow_first_stage_needs_fewer_versions():
     assert _solved([2, 1, 1, 1], [4, 2, 2, 2], [2, 2, 1, 1])[0] == Fraction(15, 2)
 
 
+@pytest.mark.usefixtures("pictures_are_empty")
 def test_example(tmp_path, capsys):
     problem = read_problem(_EXAMPLE)
     assert solve_period(problem, counted(4)).value_ticks == 6

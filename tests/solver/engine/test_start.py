@@ -107,6 +107,7 @@ def test_progress_carries_the_best_timeline_and_the_history_does_not() -> None:
     assert all(moment.timeline is None for moment in solution.history)
 
 
+@pytest.mark.usefixtures("pictures_are_empty")
 def test_the_command_goes_on_from_a_schedule_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     example = ROOT / "examples" / "start.yaml"
     before = solve(read_problem(example), Limits(workers=1))

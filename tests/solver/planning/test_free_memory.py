@@ -104,7 +104,7 @@ def test_against_every_partition(seed, leaves):
     assert all(one is None for one in best_value(reserving_more(problem, most)).values())
 
 
-@pytest.mark.usefixtures("cells_in_turn")
+@pytest.mark.usefixtures("pictures_are_empty", "cells_in_turn")
 def test_commands(tmp_path, capsys):
     document = plan_document(_plan(objective="free_memory_per_layer", then="period"))
     assert plan_from_document(document, "again") == _plan(objective="free_memory_per_layer", then="period")

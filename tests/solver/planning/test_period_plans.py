@@ -118,6 +118,7 @@ def test_refuses_what_has_no_period(more):
         _plan(objective="period", **more)
 
 
+@pytest.mark.usefixtures("pictures_are_empty")
 def test_commands(tmp_path, capsys):
     document = {
         "devices": 2,
