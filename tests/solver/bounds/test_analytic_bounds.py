@@ -135,6 +135,8 @@ def test_bounds_that_read_memory_say_so() -> None:
     for number, make in product(range(40), (tiny_problem, tiny_tasks, tiny_unequal, tiny_weights)):
         one = make(Random(number))
         for bound in BOUNDS:
+            if bound.name in read:
+                continue  # one problem tells
             poorer = relaxed(one, bound.keeping).problem
             if bound.several_streams or poorer.view is not None:
                 ample = poorer.with_room([None] * one.devices)

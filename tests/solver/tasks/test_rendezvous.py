@@ -79,11 +79,18 @@ def _with_transfer(document: Mapping[str, Any], **keys: object) -> dict[str, Any
     return {**document, "times": {**document["times"], "transfer": {**document["times"]["transfer"], **keys}}}
 
 
+_LEAST: dict[str, Fraction | None] = {}
+
+
 def _least(document: Mapping[str, Any]) -> Fraction | None:
-    with suppress(TooLargeError):
-        found = exact_optimum(document, _WORK)
-        return found.most if found.least == found.most else None
-    return None
+    """The optimum by the exact model, found once for each document; None if too large or not proved."""
+    key = repr(document)
+    if key not in _LEAST:
+        _LEAST[key] = None
+        with suppress(TooLargeError):
+            found = exact_optimum(document, _WORK)
+            _LEAST[key] = found.most if found.least == found.most else None
+    return _LEAST[key]
 
 
 def test_a_solve_finds_the_optimum_and_claims_nothing_wrong() -> None:
