@@ -27,8 +27,9 @@ def make_folder(path: str | Path) -> Path:
 
 
 def refuse_unwritable(path: str | Path) -> None:
-    """Check that a file can be written at `path`, and make its folder; `BadInput` if not, as where a folder is there.
+    """Check that a file can be written at `path`; `BadInput` if not, as where a folder is there.
 
+    Nothing is made: of missing folders, which `write_whole` makes, the last existing one above them is checked.
     Commands call this before a long search.
     """
     target = Path(path)
@@ -36,7 +37,11 @@ def refuse_unwritable(path: str | Path) -> None:
         if target.is_dir():
             raise BadInput(f"{target}: found a folder; allowed: the name of a file to write")
         if not is_device(target):
-            make_folder((target.resolve() if target.is_symlink() else target).parent)
+            folder = target.resolve().parent
+            while not folder.exists():
+                folder = folder.parent
+            with tempfile.TemporaryFile(dir=folder):
+                pass
     except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
         raise BadInput(f"{target}: cannot be written: {getattr(error, 'strerror', None) or error}") from None
 
@@ -59,7 +64,7 @@ def write_whole(path: str | Path, content: str | bytes) -> Path:
             target.write_bytes(data)
             return target
         place = target.resolve() if target.is_symlink() else target  # the link stays
-        place.parent.mkdir(parents=True, exist_ok=True)
+        place.parent.resolve().mkdir(parents=True, exist_ok=True)  # a link may lead to no folder yet
         handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
     except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
         raise BadInput(f"{target}: cannot be written: {getattr(error, 'strerror', None) or error}") from None

@@ -53,10 +53,11 @@ def test_a_link_of_the_system_to_a_pipe_is_written_to() -> None:
 
 def test_what_cannot_be_written_is_said_before_there_is_anything_to_write(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    refuse_unwritable(tmp_path / "new" / "out.png")
+    (tmp_path / "folder").mkdir()
+    refuse_unwritable(tmp_path / "new" / "deep" / "out.png")
     refuse_unwritable(tmp_path / "file")
-    assert [*(tmp_path / "new").iterdir()] == []
-    for path in (tmp_path / "new", tmp_path / "file" / "out.png"):
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+    for path in (tmp_path / "folder", tmp_path / "file" / "out.png", tmp_path / "file" / "deep" / "out.png"):
         with pytest.raises(BadInput, match=r"found a folder; allowed: the name of|cannot be written"):
             refuse_unwritable(path)
 
@@ -65,6 +66,9 @@ def test_what_cannot_be_written_is_said_before_there_is_anything_to_write(tmp_pa
 def test_a_folder_that_a_link_leads_to_is_made(tmp_path: Path) -> None:
     (tmp_path / "out").symlink_to(tmp_path / "there" / "new")
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    (tmp_path / "plots").symlink_to(tmp_path / "elsewhere" / "plots")
+    refuse_unwritable(tmp_path / "plots" / "out.png")
+    assert write_whole(tmp_path / "plots" / "out.png", "text").read_text() == "text"
     assert make_folder(tmp_path / "out") == tmp_path / "out"
     assert (tmp_path / "there" / "new").is_dir() and (tmp_path / "out").is_symlink()
     with pytest.raises(BadInput, match="circle: cannot be written into"):
