@@ -6,6 +6,7 @@ Names and order are those of `problem/relaxed/relaxations.py`, which the solver 
 
 | relaxation | what is left | named, or implied unless |
 |---|---|---|
+| more memory | devices have the memory, no less than their own, that the evidence names | named |
 | further resources | tasks occupy one stream each | the argument counts what a stream runs |
 | lookups | passes begin with the first task that waits for another pass | |
 | parameters | no collectives and steps; their time before and after all passes is added back | |
@@ -13,16 +14,16 @@ Names and order are those of `problem/relaxed/relaxations.py`, which the solver 
 | workspace | passes have none, and keep nothing until the end | |
 | arcs between chains | chains do not wait for each other | the argument reads such arcs |
 | single tasks | passes of one task on the stream of their stage have no tasks; the same problem | |
-| more memory | devices have the memory, no less than their own, that the evidence names | named |
 | saved activations | copies and recomputations take no time | the argument reads the modes of activations |
 | partners' memory | the named devices have the memory of their group of partners | named; after saved activations |
 | tasks as stages | the named tasks are stages | named |
 
+More memory is first: the capacities are those of the file, of which parameters and workspace then take their least.
 Parameters come after lookups, as a task that waits for none may run while another device still gathers; unequal
 micro-batches after parameters, as stages get new numbers; workspace after both, as gathers have none.
 
 Each is a relaxation or the same problem, so that bounds of the last are bounds of the first. The attainable values of
-schedules are those of the problem after more memory. For an exhaustive search, which reads the problem itself, only
+schedules are those of the problem after single tasks. For an exhaustive search, which reads the problem itself, only
 more memory is applied.
 """
 
@@ -95,8 +96,8 @@ def posed(problem: Problem, certificate: Certificate) -> Posed:
         raise RefusedEvidenceError("memory of partners in an exhaustive search, which reads the problem itself")
     if partners is not None and _reads_modes(evidence):
         raise RefusedEvidenceError("memory of partners in an argument that reads the modes of activations")
+    problem = problem if memory is None else with_capacities(problem, memory)
     if isinstance(evidence, Refutation):
-        problem = problem if memory is None else with_capacities(problem, memory)
         return Posed(problem, claim, problem, 0)
     if not isinstance(evidence, OnStream):
         problem = without_further_resources(problem)
@@ -106,7 +107,6 @@ def posed(problem: Problem, certificate: Certificate) -> Posed:
     if not isinstance(evidence, StreamTasks):
         problem = without_arcs_between_chains(problem)
     valued = without_single_tasks(problem)
-    valued = valued if memory is None else with_capacities(valued, memory)
     problem = valued if _reads_modes(evidence) else with_least_memory(valued)
     problem = problem if partners is None else with_memory_of_partners(problem, valued, partners)
     problem = problem if tasks is None else as_plain(problem, tasks)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from random import Random
 from threading import Event
+from typing import Any
 
 import pytest
 
@@ -105,6 +106,27 @@ def test_a_bound_with_more_memory_holds_with_less(tmp_path: Path, capsys: pytest
     within = {"form": "more memory", "capacities": ["1"], "kind": "load", "evidence": evidence_document(held)}
     for wrong in (within, within | {"capacities": ["x"]}, within | {"capacities": []}):
         assert isinstance(evidence_from(wrong), UnknownForm)
+
+
+@pytest.mark.parametrize(
+    "taken",
+    (
+        {"memory": {"workspace": {"forward": 1}}},
+        {"parameters": {"gather": {"memory": 1}, "step": {"time": 1}}, "objective": "iteration"},
+    ),
+)
+def test_capacities_of_more_memory_are_those_before_workspace_and_parameters(taken: dict[str, Any]) -> None:
+    times = {"forward": [2, 1], "backward": [1, 3], "weight": [0, 2], "fused": [1, 4]}
+    more, less = (
+        problem(2, 3, times=times, **(taken | {"memory": taken.get("memory", {}) | {"capacity": own, "activation": 3}}))
+        for own in (6, 4)
+    )
+    strongest = certificates(more, more.objective)[0]
+    assert strongest.evidence is not None
+    held = OfRelaxed(MoreMemory((Fraction(6),) * 2), strongest.kind, strongest.evidence)
+    carried = replace(strongest, kind="bound with more memory", evidence=held)
+    assert check_bound(more, strongest).verdict is Verdict.VERIFIED
+    assert check_bound(less, carried).verdict is Verdict.VERIFIED
 
 
 def test_searches_of_passes_made_of_tasks_are_repeated() -> None:
