@@ -7,8 +7,10 @@ import os
 import re
 import subprocess
 import sys
+import time
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -134,7 +136,7 @@ def test_copies_and_recomputation_run_too(tmp_path: Path, capsys: pytest.Capture
     ("misbehave", "seconds", "said"),
     [
         (
-            "time.sleep(600)",
+            "open('asleep', 'w').close(); time.sleep(600)",
             "2",
             ["stalled: no device has moved on for 2 s", r"device 0 is still in F0\.\d", r"device 1 waits for F0\.(\d) of device 0, to run F1\.\1"],
         ),
@@ -153,10 +155,29 @@ def test_a_run_that_does_not_end_says_who_waits_for_whom(
 ) -> None:  # fmt: skip
     pytest.importorskip("torch.distributed.pipelining.schedules")
     user_model(tmp_path, monkeypatch, misbehave)
+    if "asleep" in misbehave:
+        clock_from_the_stall(tmp_path / "asleep", monkeypatch)
     assert main(["run", schedule_path, "--model", "their_model:make", "--device", "cpu", "--timeout", seconds]) == 1
     complaints = capsys.readouterr().err
     for line in said:
         assert re.search(line, complaints), complaints
+
+
+def clock_from_the_stall(asleep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock of stalls stands until device 0 is asleep and device 1 waits, as a slow machine may stall before."""
+    read, states, began = torch_launch.read_state, dict[str, torch_status.State](), list[float]()
+
+    def read_state(path: Path) -> torch_status.State:
+        states[path.name] = read(path)
+        return states[path.name]
+
+    def monotonic() -> float:
+        if not began and asleep.exists() and states["state.1"].doing == torch_status.WAITS:
+            began.append(time.monotonic())
+        return time.monotonic() - began[0] if began else 0.0
+
+    monkeypatch.setattr(torch_launch, "read_state", read_state)
+    monkeypatch.setattr(torch_launch, "time", SimpleNamespace(monotonic=monotonic, sleep=time.sleep))
 
 
 class Supervisor:
