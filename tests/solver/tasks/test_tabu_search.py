@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import pairwise
 from random import Random
 from threading import Event
@@ -10,6 +11,7 @@ from formulations.jobs.jobs import Jobs
 from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.problem.chains.microbatch_chains import without_scale
+from pipesched.results.solution import Progress
 from pipesched.schedule.rescale import value_of
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
@@ -66,10 +68,16 @@ def test_a_job_shop_gets_shorter_by_it_alone() -> None:
     times = {"forward": 10, "backward": 20}
     job_shop = without_scale(problem(placement="interleaved", chunks=2, times=times, **given))
     engine = Engine(AnalyticBounds(load_only=True), (Sequential(),), (CriticalBlocks(),), finished)
-    values = []
+    values: list[Fraction | int] = []
+    shorter = Event()
+
+    def end_shorter(moment: Progress) -> None:
+        if values and moment.value is not None and moment.value < values[0] * job_shop.tick:
+            shorter.set()
+
     for parts in ((), engine.subsolvers):
         own = Engine(engine.bounds, engine.construction, parts, finished, raise_bounds=False)
-        search = Search(job_shop, counted(1), lambda _: None, Event(), own)
+        search = Search(job_shop, counted(1), end_shorter, shorter, own)
         run(search)
         assert search.incumbent.timeline is not None
         assert validate(search.incumbent.timeline) == []
