@@ -25,7 +25,7 @@ def test_a_lost_worker_and_reductions_with_an_output_folder(tmp_path: Path, caps
     """The schedule file says by `parameters.holders` that stages of one worker reduce once."""
     path, out = tmp_path / "lost.yaml", tmp_path / "out"
     path.write_text(LOST)
-    assert main(["solve", str(path), "--time-limit", "3", "--workers", "1", "-o", str(out)]) == 0
+    assert main(["solve", str(path), "--time-limit", "60", "--workers", "1", "-o", str(out)]) == 0
     assert "optimal: iteration 29" in capsys.readouterr().out
     assert main(["check", str(out / "schedule.json")]) == 0
     assert {"gantt.png", "memory.png", "report.html", "schedule.json"} <= {one.name for one in out.iterdir()}

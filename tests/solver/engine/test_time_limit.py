@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -27,6 +28,7 @@ from solver.bounds.analytic.catalogue import BOUNDS
 from solver.construction import list_scheduling
 from solver.cyclic import problem_period
 from solver.engine import compile_kernels, finish, kernels, search
+from solver.engine.clock import Clock
 from solver.engine.construction import published
 from solver.engine.engine import ENGINE
 from solver.engine.incumbent import incumbent
@@ -37,6 +39,24 @@ from solver.solve import solve, without_search
 from tests.support.makers import problem
 
 LIMITS = Limits(seconds=1.0, workers=1)
+
+
+class SteppedClock(Clock):
+    """Clock on which only looks at whether kernels are compiled take time, 0.1 s each."""
+
+    def __init__(self, limits: Limits, compiled: kernels.Kernels, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(limits)
+        self._looks, wait = 0, compiled.wait
+
+        def looked(over: Callable[[], bool], most: int = 1) -> bool:
+            self._looks += 1
+            return wait(over, most)
+
+        monkeypatch.setattr(compiled, "wait", looked)
+
+    @property
+    def seconds(self) -> float:
+        return 0.1 * self._looks
 
 
 def forever(*_: object) -> NoReturn:
@@ -60,19 +80,20 @@ def test_a_published_schedule_that_takes_forever_is_passed_over(monkeypatch: pyt
 
 
 def test_the_first_that_fits_is_not_lost_for_want_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Judging it takes longer than is left for published schedules."""
+    """Judging it takes longer than any deadline under which it is judged."""
     judge = incumbent.validate
 
     def slowly(timeline: Timeline) -> list[Violation]:
-        until = time.monotonic() + 0.8
-        while time.monotonic() < until:
-            pass
+        endless = count()
+        if asking(endless) is not endless:  # there is a deadline
+            forever()
         return judge(timeline)
 
     monkeypatch.setattr(incumbent, "validate", slowly)
-    opening = published.PublishedSchedules(share=0.2, first_seconds=0.2)
+    monkeypatch.setattr(published, "HEURISTICS", [HEURISTICS["1f1b"]])
+    opening = published.PublishedSchedules(share=0.001, first_seconds=60.0)
     engine = replace(ENGINE, construction=(opening,), subsolvers=(), finish=search.Search.solution)
-    found = search.Search(problem(2, 3), Limits(seconds=5), lambda *_: None, Event(), engine)
+    found = search.Search(problem(2, 3), Limits(seconds=60), lambda *_: None, Event(), engine)
     run(found)
     assert found.incumbent.timeline is not None
 
@@ -127,6 +148,7 @@ def test_kernels_are_compiled_by_another_process_which_no_one_waits_for_too_long
     one = problem(3, 5, memory={"capacity": 2})
     begun = search.Search(one, Limits(seconds=0.5, workers=1), lambda _: None, Event(), engine)
     begun.offer_order(list_scheduling.sequential(one))
+    begun.clock = SteppedClock(begun.limits, slow, monkeypatch)
     run(begun)
     assert kernels.STILL_COMPILING in begun.solution().notes
     assert "local search" not in dict(begun.solution().parts)
