@@ -124,7 +124,7 @@ def test_nothing_written_is_dominated_by_a_published_schedule(seed: int) -> None
 
 def test_a_stop_keeps_what_there_is() -> None:
     stop = Event()
-    solution = solve(profile(8, 8, 24), counted(0.02))
+    solution = solve(profile(8, 8, 24), counted(1))
     asked = 0
 
     def on_progress(*_: object) -> None:
