@@ -23,7 +23,7 @@ def one_stage_a_device(problem: Problem) -> tuple[StageId, ...]:
 def split_backward(problem: Problem) -> None:
     """Require that the backward can run as B and W, else `DoesNotApply`."""
     if not problem.pipeline.splits:
-        raise DoesNotApply("needs a backward that splits into B and W: give times.weight (tasks.weight with tasks)")
+        raise DoesNotApply("needs a backward that splits into B and W: give times.weight")
 
 
 def all_may_offload(problem: Problem) -> None:

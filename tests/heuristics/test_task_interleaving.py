@@ -10,7 +10,6 @@ import pytest
 from heuristics.building.task_interleaving import Weights, interleaved
 from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.errors import DoesNotApply
-from pipesched.files.problem_file import problem_from
 from pipesched.problem import placement
 from pipesched.problem.blocks import Blocks
 from pipesched.problem.features.device_resources import DeviceResources
@@ -119,11 +118,3 @@ def test_pairs_hide_communication(name: str) -> None:
         measure(simulate(problem, one)).makespan_ticks for one in (schedule, Schedule(schedule.orders))
     )
     assert together < in_turn
-
-
-def test_what_needs_a_weight_names_the_key_of_tasks_too() -> None:
-    """A file with tasks has no `times.weight`: both keys are in the reason."""
-    passes = {"forward": [{"name": "a", "time": 1}], "backward": [{"name": "a", "time": 2}]}
-    full = problem_from({"name": "full", "devices": 2, "microbatches": 4, "tasks": passes})
-    with pytest.raises(DoesNotApply, match=r"give times\.weight \(tasks\.weight"):
-        HEURISTICS["zb-h1"].order(full)
