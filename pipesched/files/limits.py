@@ -1,4 +1,4 @@
-"""Largest accepted numbers, problem sizes and model sizes in a file; anything larger is refused as a typing error."""
+"""Largest accepted numbers, problem, model and file sizes; anything larger is refused as a mistake."""
 
 LARGEST = 10**12  # exact arithmetic on more would be a very long wait
 MOST_LAYERS = 10_000  # far more than any model has
@@ -8,3 +8,6 @@ MOST_CELLS = 500_000
 
 # Tasks of one iteration: a schedule of so many takes some gigabytes to time and judge.
 MOST_TASKS = 2_000_000
+
+# Of the text of a file, decompressed: more than the schedule file of the largest problem there may be.
+MOST_BYTES = 256 * 2**20

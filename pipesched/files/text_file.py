@@ -7,9 +7,7 @@ from pathlib import Path
 from pipesched.errors import BadInput
 from pipesched.files.compressed import DAMAGED, opened
 from pipesched.files.file_names import is_compressed
-
-# More than the schedule file of the largest problem there may be.
-MOST_BYTES = 256 * 2**20
+from pipesched.files.limits import MOST_BYTES
 
 
 def read_text(path: str | Path) -> str:
