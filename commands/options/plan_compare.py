@@ -49,11 +49,12 @@ def plan_rows(document: object, path: str, args: Namespace) -> PlanRows:
         raise BadInput(f"{path}: found a plan file and {given[0]}; allowed: a problem file with {given[0]}")
     problem = plan_in(document, path)
     if args.objective is not None:
-        wanted, has = OBJECTIVES[args.objective], problem.objective.passes is not None
+        wanted, has = OBJECTIVES[args.objective], problem.model.parameters.some
         if (wanted.passes is not None) is not has:
             state, allowed = ("with", "iteration") if has else ("without", "makespan or span")
             raise BadInput(f"{path}: objective: found {wanted.name} {state} parameters; allowed: {allowed}")
-        problem = replace(problem, objective=wanted)
+        if not has:  # else it is that of the file, which says whether the next iteration overlaps
+            problem = replace(problem, objective=wanted)
     if problem.objective.repeats or problem.leaves is not None:
         found = problem.leaves or problem.objective
         raise BadInput(f"objective: found {found}; published schedules of a plan file are for makespan or span")

@@ -249,6 +249,11 @@ def test_that_no_plan_fits_is_a_no(tmp_path: Path, capsys: pytest.CaptureFixture
             "makespan",
             "found makespan with parameters; allowed: iteration",
         ),
+        (
+            {"objective": "iteration", "overlap_next": True, "parameters": {"step": {"time": 1}}},
+            "span",
+            "found span with parameters; allowed: iteration",
+        ),
     ],
 )
 def test_an_objective_that_the_file_cannot_have_is_refused(
@@ -258,3 +263,19 @@ def test_an_objective_that_the_file_cannot_have_is_refused(
     assert main(["compare", str(tmp_path / "plan.yaml"), "--objective", asked]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith(f"plan.yaml: objective: {said}")
+
+
+def test_the_objective_iteration_is_the_files_own_where_the_next_one_overlaps(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file of a plan with `overlap_next` is compared by the span, whether the iteration is asked for or not."""
+    overlapping = {"objective": "iteration", "overlap_next": True, "parameters": {"step": {"time": 1}}}
+    (tmp_path / "plan.yaml").write_text(json.dumps(PLAN | overlapping))
+    words = ["compare", str(tmp_path / "plan.yaml"), "--schedules", "1f1b", "--no-optimal", "--workers", "1", "--json"]
+    found = []
+    for asked in ([], ["--objective", "iteration"]):
+        assert main([*words, *asked]) == 0
+        document = json.loads(capsys.readouterr().out)
+        found.append((document["objective"], document["rows"][0]["value"]))
+    assert found[0] == found[1]
+    assert found[0][0] == "span"
