@@ -21,9 +21,10 @@ _GARBAGE = 20_000, 20, 20
 
 
 def main() -> NoReturn:
-    """Run the command line and end the process with its exit code.
+    """Run the command line and end the process with its exit code: by `SystemExit`, or at once after a signal.
 
-    The process ends even if the `SystemExit` that this raises is caught.
+    Called once in a process: signal handlers and limits of garbage collection stay, and the process ends with this code
+    also if the `SystemExit` is caught and the program goes on.
     """
     began = time.monotonic()
     gc.set_threshold(*_GARBAGE)
@@ -48,7 +49,8 @@ def main() -> NoReturn:
 def _end_at_once(number: int, _: FrameType | None) -> NoReturn:
     """Signal handler for before and after the command.
 
-    Ends the process without an exception, which might break an import.
+    Writes one line to stderr and ends the process, with exit code 128 + `number`, without an exception, which might
+    break an import.
     """
     with suppress(OSError):  # a terminal that is gone
         os.write(2, b"pipesched: interrupted\n" if number == signal.SIGINT else b"pipesched: terminated\n")
@@ -56,7 +58,7 @@ def _end_at_once(number: int, _: FrameType | None) -> NoReturn:
 
 
 def _end(answered: list[int]) -> None:
-    """Ignore signals from now on, and end the process with the exit code in `answered`, if there is one.
+    """Ignore signals from now on, and end the process with the exit code in `answered`; return if that is empty.
 
     What would follow is Python's own end: it restores the default handlers, with which a signal would end the process
     with another exit code, and takes apart all that was loaded, a quarter of a small solve's time. It is left to Python

@@ -69,7 +69,10 @@ def _compiled(function: Callable[_Given, _Result], **options: Any) -> Callable[_
 
 
 def fingerprint(functions: Iterable[Any]) -> str:
-    """Return a hash of all that machine code of `functions` depends on: sources, constants, machine, versions."""
+    """Return a hash of all that machine code of `functions` depends on: sources, constants, machine, versions.
+
+    It is hexadecimal text. The functions are compiled or plain, and their order counts.
+    """
     found = sha256(repr((sys.version, numba.__version__, llvmlite.binding.get_host_cpu_name())).encode())
     seen: set[int] = set()
     for function in functions:
@@ -145,7 +148,7 @@ class _File(IndexDataCacheFile):
 
 
 def _fields_of(kinds: Iterable[Any]) -> Iterator[str]:
-    """Yield the names of the fields of named tuples, including those inside tuples."""
+    """Yield the names of the fields of named tuples among the Numba types `kinds`, including those inside tuples."""
     for kind in kinds:
         if isinstance(kind, _numba.types.BaseNamedTuple):
             yield from kind.fields
@@ -154,7 +157,10 @@ def _fields_of(kinds: Iterable[Any]) -> Iterator[str]:
 
 
 def _parts(value: Any, seen: set[int]) -> Iterator[str]:
-    """Yield the sources and constants on which the machine code of a function, or of a value that it names, depends."""
+    """Yield the sources and constants on which the machine code of a function, or of a value that it names, depends.
+
+    `seen` has the ids of the functions that were visited, which are left out; others are added to it.
+    """
     if isinstance(value, Dispatcher):
         yield repr(sorted(value.targetoptions.items()))
         value = value.py_func

@@ -52,7 +52,7 @@ class Deadline:
         return Deadline(clock() + seconds, stop or Event(), clock)
 
     def left(self) -> float:
-        """Return the seconds left; 0 after a stop."""
+        """Return the seconds left; 0 after a stop, and after the time."""
         return 0.0 if self.stop.is_set() else max(0.0, self.at - self.clock())
 
     def expired(self) -> bool:
@@ -60,11 +60,11 @@ class Deadline:
         return self.left() <= 0
 
     def fits(self, seconds: float) -> bool:
-        """Return True if a step of about `seconds` that cannot be interrupted would end in time."""
+        """Return True if a step of about `seconds` that cannot be interrupted would end in time; False after a stop."""
         return seconds < self.left()
 
     def sooner(self, seconds: float) -> Deadline:
-        """Return the deadline `seconds` from now, or this one if it is sooner."""
+        """Return the deadline `seconds` from now, or at this one's time if that is sooner; stop and clock stay."""
         return replace(self, at=min(self.at, self.clock() + seconds))
 
 
@@ -92,9 +92,10 @@ _CURRENT: ContextVar[_Scope | None] = ContextVar("deadline", default=None)
 def within(deadline: Deadline, work: Callable[[], Result]) -> Result | None:
     """Run work under a deadline; returns its result, or None if one of its loops asked after the deadline.
 
-    If such calls are nested, the sooner deadline counts; where that of an outer call is over too, `TimeLimitReached`
-    passes on to it. The work runs in the caller's thread. A thread that it starts is under the deadline only if it runs
-    in a copy of the context (`contextvars.copy_context`).
+    The work begins even if the deadline is over, and after a stop has half a second from the first question on. If such
+    calls are nested, the sooner deadline counts; where that of an outer call is over too, `TimeLimitReached` passes on
+    to it. The work runs in the caller's thread. A thread that it starts is under the deadline only if it runs in a copy
+    of the context (`contextvars.copy_context`).
     """
     token = _CURRENT.set(_Scope(deadline, _CURRENT.get()))
     try:
@@ -108,7 +109,10 @@ def within(deadline: Deadline, work: Callable[[], Result]) -> Result | None:
 
 
 def expired() -> bool:
-    """Return True once the current work has to end; always False outside of `within`."""
+    """Return True once the current work has to end; always False outside of `within`.
+
+    After a stop that is half a second after the first question.
+    """
     scope = _CURRENT.get()
     return scope is not None and scope.expired()
 

@@ -9,6 +9,9 @@ HANG_UP: signal.Signals | None = getattr(signal, "SIGHUP", None)
 
 
 def ending_signals() -> tuple[signal.Signals, ...]:
-    """Return the signals that end a command; without SIGHUP where it is ignored, as `nohup` makes it."""
+    """Return the signals that end a command: SIGINT, SIGTERM, SIGHUP.
+
+    Without SIGHUP on Windows, which has none, and where it is ignored, as `nohup` makes it.
+    """
     found = (signal.SIGINT, signal.SIGTERM)
     return found if HANG_UP is None or signal.getsignal(HANG_UP) is signal.SIG_IGN else (*found, HANG_UP)

@@ -30,7 +30,10 @@ class DoesNotApply(PipeschedError):
 
 
 class Deadlock(PipeschedError):
-    """An order that can never run to its end; each entry of `cycle` waits for the next, the last for the first."""
+    """An order that can never run to its end.
+
+    Each entry of `cycle`, a pass or task as text, waits for the next, the last for the first; there is at least one.
+    """
 
     def __init__(self, cycle: Sequence[str]) -> None:
         self.cycle: tuple[str, ...] = tuple(cycle)
@@ -67,7 +70,10 @@ def is_defect(note: str) -> bool:
 
 
 def left_out_note(part: str, error: Exception) -> str:
-    """Return a note for users on a part of a search that ended with an error, while other parts went on."""
+    """Return a note for users on `part` of a search, its name, that ended with an error while other parts went on.
+
+    `OutOfRange` and `MemoryError` are no defects; any other error is logged as one, and the note reports it.
+    """
     if isinstance(error, OutOfRange):
         return f"{part} left out: {error}"
     if isinstance(error, MemoryError):
@@ -88,7 +94,8 @@ def raised(error: BaseException) -> str:
 def did_you_mean(word: str, known: Iterable[str], alike: float = 0.6) -> str:
     """Return `; did you mean X?` for the known word nearest to a misspelt one; empty if none is similar enough.
 
-    `alike` is the least similarity, from 0 to 1 (equal).
+    `alike` is the least similarity, from 0 to 1 (equal); a known word of the same letters in another order is always
+    similar enough. Upper and lower case are equal.
     """
     spelt = {name.lower(): name for name in known}
     letters = sorted(word.lower())

@@ -18,7 +18,10 @@ LARGEST = 2**60
 
 
 def int64_array(values: Sequence[Any] | IntArray, largest: int = LARGEST) -> IntArray:
-    """Return the numbers as an array; `OutOfRange` if the absolute value of one exceeds `largest`."""
+    """Return a new array of the whole numbers, in the shape of the nested sequence.
+
+    `OutOfRange` if the absolute value of one exceeds `largest`.
+    """
     try:
         found = np.array(values, np.int64)
     except OverflowError:

@@ -13,7 +13,11 @@ from typing import Any
 
 
 class LazyNames:
-    """The names that a package offers, with the module that defines each; `names` are all of them."""
+    """The names that a package offers, with the module that defines each.
+
+    `names` are all of them, in the order of the source. The constructor raises `ImportError` where the package's source
+    cannot be read.
+    """
 
     def __init__(self, package: str) -> None:
         self._package = package
@@ -21,7 +25,10 @@ class LazyNames:
         self.names = tuple(self._homes)
 
     def without(self, *libraries: str) -> list[str]:
-        """Return the names whose module has none of these heavy libraries, such as "torch", in its name."""
+        """Return the names that are in no module of these heavy libraries, and are none themselves, such as "torch".
+
+        A library is found anywhere in the full name, as in `runtime.torch_runtime.load`.
+        """
         return [name for name, home in self._homes.items() if not any(one in f"{home}.{name}" for one in libraries)]
 
     def __call__(self, name: str) -> Any:
@@ -45,7 +52,7 @@ def _source(package: str) -> str:
 
 
 def _imports(source: str) -> list[tuple[str, str]]:
-    """Return name and module of each `from module import name` in blocks for type checkers."""
+    """Return (name, module) of each `from module import name` in top-level blocks for type checkers, in order."""
     blocks = [one for one in ast.parse(source).body if isinstance(one, ast.If) and _is_for_type_checkers(one.test)]
     imports = [one for block in blocks for one in block.body if isinstance(one, ast.ImportFrom)]
     return [(alias.name, one.module) for one in imports for alias in one.names if one.module]

@@ -11,10 +11,12 @@ from pathlib import Path
 def install(*schedules: str | Path) -> None:
     """Make Megatron train by these schedule files, one for each number of micro-batches that occurs.
 
-    To be called in every process before the first iteration. It replaces the two functions that
-    `get_forward_backward_func` looks up for pipelines; evaluation stays Megatron's own. The module that `pipesched
-    export --format megatron` writes does the same without pipesched. `BadInput` for a schedule that Megatron cannot
-    run.
+    To be called in every process before the first iteration, and before the model is built where stages are placed as
+    Megatron does not place them. It replaces the two functions that `get_forward_backward_func` looks up for pipelines;
+    evaluation stays Megatron's own. Files of a later call are added. The module that `pipesched export --format
+    megatron` writes does the same without pipesched. `BadInput` for a file that cannot be read, a schedule that
+    Megatron cannot run, and where Megatron-Core is not installed; ValueError if stages are on other ranks than in an
+    earlier file.
     """
     from runtime.running.megatron import install as install_files
 

@@ -16,7 +16,7 @@ _FORMATS: dict[str, Format] = {".png": "png", ".svg": "svg", ".pdf": "pdf"}
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing with its title: `render` returns the bytes of a format."""
+    """A drawing with its title: `render` draws it and returns the bytes of a file of this format."""
 
     title: str
     render: Callable[[Format], bytes]
@@ -28,9 +28,9 @@ class Picture:
         return self.render("png")
 
     def save(self, path: str | Path) -> Path:
-        """Write the picture in the format of the path's ending; returns the path.
+        """Write the picture in the format of the path's ending, over a file that is there; returns the path.
 
-        `BadInput` for an ending that no format has.
+        `BadInput` for an ending that no format has, `OSError` where the file cannot be written.
         """
         file = Path(path)
         format = _FORMATS.get(file.suffix.lower())
@@ -41,9 +41,10 @@ class Picture:
 
 
 def picture_of(thing: object) -> Picture:
-    """Return the picture of a result.
+    """Return the picture of a result: a timeline, or what `solve`, `plan`, `sweep` or `frontier` return.
 
-    The function is looked up by name in the package, since results may not import plots.
+    `BadInput` for anything else, and for a result without a schedule. The function is looked up by name in the package,
+    since results may not import plots.
     """
     found: Picture = import_module("pipesched").picture_of(thing)
     return found

@@ -54,7 +54,7 @@ class Registry(Generic[Item]):
         return [item.name for item in self]
 
     def __getitem__(self, name: str) -> Item:
-        """Return the item of a name, in any spelling equal by `_plain`, or of a further name; else `BadInput`."""
+        """Return the item of a name or of a further name, in any case, with or without `-` and `_`; else `BadInput`."""
         self._load()
         if name not in self._items:
             spelt = {_plain(one): self._others.get(one, one) for one in (*self._items, *self._others)}
@@ -65,7 +65,7 @@ class Registry(Generic[Item]):
         return self._items[name]
 
     def other_names(self, name: str) -> list[str]:
-        """Return the other names (aliases) by which the item called `name` is found."""
+        """Return the other names (aliases) by which the item called `name` is found; empty for an unknown name."""
         return [other for other, own in self._others.items() if own == name]
 
     def alone(self, name: str) -> Item | None:

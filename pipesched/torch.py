@@ -28,12 +28,13 @@ def load(
     """Return the runtime of this rank, which executes a schedule file's order.
 
     It is ready for `step(x, target=y, losses=[])`, like PyTorch's own schedules. `stages` are this rank's: the module
-    of each by its number, or `PipelineStage` objects. `loss_fn(output, target)` returns the loss of a micro-batch. With
-    `comms` sends and receives are placed as in our plan, without it as PyTorch does. `scale_grads` divides gradients by
-    the number of micro-batches. A bidirectional placement needs the modules; each rank with an end of a chain gives
-    `step` the whole batch and all targets, and the two copies of a stage end with the sum of their gradients. Offload
-    and recomputation run in an executor of ours with the streams and waits of the schedule. The process group must
-    exist. `BadInput` for what does not fit the schedule.
+    of each by its number in the file, or `PipelineStage` objects. `loss_fn(output, target)` returns the loss of a
+    micro-batch; a rank with a chain's last stage needs it. With `comms` sends and receives are placed as in our plan,
+    without it as PyTorch does. `scale_grads` divides gradients by the number of micro-batches. A bidirectional
+    placement needs the modules, on the CPU; each rank with an end of a chain gives `step` the whole batch and all
+    targets, and the two copies of a stage end with the sum of their gradients. Such a placement, offload and
+    recomputation run in our `StagesRuntime`, with the streams and waits of the schedule, whatever `comms` is. The
+    process group must exist. `BadInput` for a file that cannot be read, and for what does not fit the schedule.
     """
     from runtime.pytorch.runtime import load as load_runtime
 

@@ -42,11 +42,12 @@ def seconds_per_unit(problem: Problem, measured: Measured | None = None) -> Frac
 def with_measured_times(problem: Problem, measured: Measured) -> Problem:
     """Return the problem with the trace's times.
 
-    For each stage and kind of pass it is the median over micro-batches and steps. Transfers and memory stay. A kind of
-    pass that the trace lacks at a stage (a fused schedule has no B and W) keeps the problem's own time, scaled as that
-    stage's other passes were, so that no mode of a backward gains from not having been measured. `BadInput` if the
-    trace has another number of stages, the seconds of the problem's time unit are not known, or the problem has unequal
-    micro-batches.
+    For each stage and kind of pass it is the median over micro-batches and steps, rounded to a microsecond, so that the
+    tick is another one. Transfers, blocks and memory stay. A kind of pass that the trace lacks at a stage (a fused
+    schedule has no B and W) keeps the problem's own time, scaled as that stage's other passes were, so that no mode of
+    a backward gains from not having been measured. `BadInput` if the trace has another number of stages, the seconds of
+    the problem's time unit are not known, or the problem has unequal micro-batches; ValueError where no file can
+    express the problem.
     """
     if problem.placement.stages != measured.problem.placement.stages:
         found, allowed = measured.problem.placement.stages, problem.placement.stages
@@ -73,7 +74,7 @@ def _key(problem: Problem, kind: PassKind) -> str:
 def _medians(
     measured: Measured, problem: Problem, kinds: list[PassKind], tick: float
 ) -> Mapping[PassKind, list[Fraction]]:
-    """Return by kind of pass the median time on each stage, in ticks of `tick` seconds.
+    """Return by kind of pass a list by stage of the median time, in ticks of `tick` seconds.
 
     A kind that was not measured on a stage gets its time in the problem, scaled by how the stage's other kinds differ
     from theirs.

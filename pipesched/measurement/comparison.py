@@ -21,8 +21,9 @@ from pipesched.validation.validator import validate_schedule
 class DeviceTimes:
     """Times of one device, in seconds: the predicted, replayed and measured ends of its last pass, and its work.
 
-    An end counts from the first start on any device, and the measured one is the median over the steps. The work is the
-    sum of the durations of the device's passes; a measured duration is the median over the steps.
+    Predicted is with the problem's durations, replayed the same order with each pass's measured duration. An end counts
+    from the first start on any device, and the measured one is the median over the steps; it is 0 without passes. The
+    work is the sum of the durations of the device's passes; a measured duration is the median over the steps.
     """
 
     predicted_end: float
@@ -36,10 +37,10 @@ class DeviceTimes:
 class Comparison:
     """A measured schedule and its prediction, in seconds.
 
-    `predicted` is the makespan of the order of the first step with the problem's durations, `replayed` with the
-    measured duration of each pass (the median over the steps). `measured` is the median makespan of the steps, `best`
-    the least. So `measured` differs from `replayed` because of the runtime, and `replayed` from `predicted` because of
-    durations. `devices` has the times of each device.
+    `schedule` is its name, `steps` the number of steps measured. `predicted` is the makespan of the order of the first
+    step with the problem's durations, `replayed` with the measured duration of each pass (the median over the steps).
+    `measured` is the median makespan of the steps, `best` the least. So `measured` differs from `replayed` because of
+    the runtime, and `replayed` from `predicted` because of durations. `devices[d]` has the times of device d.
     """
 
     schedule: str
@@ -52,7 +53,7 @@ class Comparison:
 
 
 def executed(measured: Measured, step: int = 0) -> Schedule:
-    """Return the order in which every device ran its passes in the step of this number, from 0."""
+    """Return the order in which every device ran its passes in the step of this number, from 0; with no pairs."""
     return schedule_of([[one.of for one in row] for row in measured.steps[step]], measured.schedule)
 
 

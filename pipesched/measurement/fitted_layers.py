@@ -17,11 +17,12 @@ _STEP = Decimal("0.000001")
 
 
 def fitted_layers(file: PeaksFile, fit: MemoryFit) -> tuple[LayerType, ...]:
-    """Return the layers of a peaks file in order, each with its fitted memory.
+    """Return the layers of a peaks file in order, each with its fitted memory, rounded up to six decimals.
 
     The memory of the embedding is the extra of the first device, that of the head the extra of the last one; an
-    embedding or head that is not listed is added, without time, if that is above 0. Where peaks had recomputed layers
-    of a type, its first mode gets the share that they keep; a mode without a time is assumed to run the forward again.
+    embedding or head that is not listed is added, first or last and without time, if that is above 0. Where peaks had
+    recomputed layers of a type, its first mode, made if there is none, gets the share of the activation that they keep;
+    a mode without a time is assumed to run the forward again.
     """
     roles = [role_of(layer.name) for layer in file.layers]
     made = [_fitted(layer, fit) for layer in file.layers]
@@ -59,7 +60,7 @@ def _up(amount: float) -> Fraction:
 def fitted_text(file: PeaksFile, fit: MemoryFit) -> str:
     """Return the part of a plan file with layers, and with the capacity, less the constant, if the peaks file has one.
 
-    Comments state how well the layers fit the peaks.
+    Comments state how well the layers fit the peaks, and what is missing in the file.
     """
     return "\n".join([*_head(file, fit)]) + "\n" + layers_text(fitted_layers(file, fit), file.timed)
 

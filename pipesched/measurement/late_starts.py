@@ -27,7 +27,7 @@ ASSUMPTIONS = (*OF_DURATIONS, Cause.TRANSFERS, Cause.PAUSES)
 
 
 class Delay(NamedTuple):
-    """A delay of the step by one pass of the critical path and one cause, in seconds."""
+    """A delay of the step by pass `of` of the critical path and one cause, in seconds, above 0."""
 
     of: Pass
     cause: Cause
@@ -36,7 +36,10 @@ class Delay(NamedTuple):
 
 @dataclass(frozen=True)
 class LateStart:
-    """The start of a pass: predicted, measured, and the causes that add up to the difference, in seconds."""
+    """The start of a pass: predicted, measured, and the causes that add up to the difference, in seconds.
+
+    Starts count from the step's first start on any device; `causes` may be negative.
+    """
 
     of: Pass
     device: DeviceId
@@ -53,7 +56,7 @@ class LateStart:
 class LateStarts:
     """The late starts of the step with the median makespan (of two, the lower one), in seconds.
 
-    `step` is the step's number, `predicted` and `measured` are its makespans. `causes` add up to `measured -
+    `step` is the step's number, from 0, `predicted` and `measured` are its makespans. `causes` add up to `measured -
     predicted`; they lie along the chain of passes that the last pass waited for. `largest` are up to five delays along
     it, the largest first. `alone[c]` is the predicted makespan if only assumption c, one of `ASSUMPTIONS`, is replaced
     by what was measured. `passes` has each pass of the step, after its predecessors.
@@ -76,7 +79,8 @@ class LateStarts:
 def late_starts(measured: Measured, problem: Problem) -> LateStarts | None:
     """Compare the median step with the prediction; None if a pass has several tasks.
 
-    The passes of the trace must be those of the problem. `BadInput` if the seconds of its time unit are not known.
+    The passes of the trace must be those of the problem, which is not checked here. `BadInput` if the seconds of its
+    time unit are not known.
     """
     makespan = median_low(measured.makespans)
     number = measured.makespans.index(makespan)

@@ -18,11 +18,11 @@ from pipesched.measurement.missing_peaks import Matrix, matrix_of, rank_of, what
 
 @dataclass(frozen=True)
 class MemoryFit:
-    """The least-squares fit of measured peaks: the value of each unknown, in the file's unit.
+    """The least-squares fit of measured peaks: the value of each unknown, in the file's unit, at least 0.
 
-    `residuals` are measured minus fitted, one for each peak. `clamped` are the unknowns that were fitted negative: one
-    after the other, the most negative first, they were set to 0 and the others fitted again. `errors` are the standard
-    errors of the others, None if there are no more peaks than these.
+    `residuals` are measured minus fitted, one for each peak in order. `clamped` are the unknowns that were fitted
+    negative: one after the other, the most negative first, they were set to 0 and the others fitted again. `errors` are
+    the standard errors of the others, None if there are no more peaks than these.
     """
 
     values: dict[Unknown, float]
@@ -42,8 +42,8 @@ class MemoryFit:
 def fit_memory(peaks: Sequence[Peak]) -> MemoryFit:
     """Return the least-squares fit, in which no value is below 0.
 
-    While some value would be below 0, the lowest is set to 0 and the others are fitted again. `BadInput` names the
-    unknowns that the peaks leave open, and what to measure next.
+    While some value would be below 0, the lowest is set to 0 and the others are fitted again. If the peaks leave
+    unknowns open, `BadInput` names these, and what to measure next.
     """
     unknowns = unknowns_of(peaks)
     matrix = matrix_of(peaks, unknowns)

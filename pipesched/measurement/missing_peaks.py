@@ -19,7 +19,7 @@ _SUGGESTED = 4  # measurements named at most
 
 
 def matrix_of(peaks: Sequence[Peak], unknowns: Sequence[Unknown]) -> Matrix:
-    """Return the coefficient of each unknown (column) in each peak (row)."""
+    """Return the coefficient of each unknown (column) in each peak (row), 0 where a peak does not have it."""
     rows = [peak.coefficients() for peak in peaks]
     return np.array([[row.get(unknown, 0) for unknown in unknowns] for row in rows], dtype=np.float64)
 
@@ -31,7 +31,10 @@ def rank_of(matrix: Matrix) -> int:
 
 
 def what_is_open(peaks: Sequence[Peak], unknowns: Sequence[Unknown]) -> list[str]:
-    """Return a line with the unknowns that no fit can determine, and one for each measurement that would help."""
+    """Return a line with the unknowns that no fit can determine, then up to four on measurements that would help.
+
+    For peaks that leave something open: `rank_of` their matrix is less than the number of unknowns.
+    """
     matrix = matrix_of(peaks, unknowns)
     lengths = np.linalg.norm(matrix, axis=0)
     _, singular, directions = np.linalg.svd(matrix / lengths, full_matrices=True)
@@ -63,7 +66,7 @@ def _next_measurements(peaks: Sequence[Peak], unknowns: Sequence[Unknown]) -> li
 
 
 def _candidates(peaks: Sequence[Peak]) -> list[tuple[str, Peak]]:
-    """Return (description, peak) of devices whose peaks would be worth measuring, with no amount yet.
+    """Return (description, peak) of devices whose peaks would be worth measuring, with the amount 0.
 
     They have layers of one name, in different numbers, with other micro-batches in flight; some have recomputed layers.
     """

@@ -85,6 +85,7 @@ def _during_messages(step: StepArcs) -> dict[Pass, bool]:
 
 
 def _union(intervals: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the union of (start, end) intervals as disjoint ones, ascending; empty intervals are left out."""
     found: list[tuple[float, float]] = []
     for start, end in sorted(intervals):
         if found and start <= found[-1][1]:
@@ -97,7 +98,7 @@ def _union(intervals: list[tuple[float, float]]) -> list[tuple[float, float]]:
 def _shared(union: list[tuple[float, float]], start: float, end: float) -> float:
     """Return the length of the intersection of a union of intervals with [start, end].
 
-    It is in the unit of the intervals.
+    The intervals of `union` are (start, end), disjoint and ascending; the result is in their unit.
     """
     at = max(0, bisect_right(union, (start, float("inf"))) - 1)
     total = 0.0

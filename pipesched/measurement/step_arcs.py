@@ -33,14 +33,15 @@ class Arc(NamedTuple):
 class StepArcs:
     """The passes of a step, each after its predecessors, with their arcs.
 
-    `binding[p]` is the arc that p waited for last. `ran` has the measured times, `opening` the start in seconds of the
-    passes that wait for none, `device` the device of each.
+    `ran` has the measured times, in seconds from the step's first start; all mappings by pass have its order. `arcs[p]`
+    are all waits of p, `binding[p]` is the one that p waited for last. `opening` has the start of each pass that waits
+    for none, which `binding` does not have, `device` the device of each.
     """
 
     ran: Mapping[Pass, MeasuredPass]
     arcs: Mapping[Pass, tuple[Arc, ...]]
     binding: Mapping[Pass, Arc]
-    opening: Mapping[Pass, float]  # the start of those that wait for none
+    opening: Mapping[Pass, float]
     device: Mapping[Pass, DeviceId]
 
     def replay(
@@ -60,7 +61,10 @@ class StepArcs:
 
 
 def step_arcs(problem: Problem, schedule: Schedule, step: Step, tick: float) -> StepArcs | None:
-    """Return the network of a step of this schedule; `tick` is in seconds. None if passes have several tasks."""
+    """Return the network of a measured step that ran this schedule; None if passes have several tasks.
+
+    The step must have the passes of `schedule`, each device in its order; `tick` is in seconds.
+    """
     graph = Graph(problem, schedule)
     if any(len(tasks) > 1 or tasks[0].part for tasks in graph.tasks):
         return None

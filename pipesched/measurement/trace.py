@@ -25,10 +25,7 @@ FORMAT_VERSION = 1
 
 
 class MeasuredPass(NamedTuple):
-    """A pass as it ran, in seconds from the start of its step; waiting for its input is not included.
-
-    `start` and `end` are those seconds.
-    """
+    """A pass as it ran, from `start` to `end`, in seconds from the start of its step, without waiting for its input."""
 
     of: Pass
     start: float
@@ -48,9 +45,10 @@ class Measured:
     """Several measured steps of one schedule on a real machine.
 
     Every step has the same passes, in the schedule's own micro-batch numbers. `problem` is the problem that the
-    schedule was made for, whose times are the prediction. `seconds_per_unit` is the intended length of one unit of the
-    problem's time, None if the unit is only a label. `split` is how PyTorch split backwards into B and W: `autograd`,
-    `store` (gradients of weights stored for later), or `none`. `machine` and `versions` are free text by name.
+    schedule was made for, whose times are the prediction; `schedule` is the schedule's name. `seconds_per_unit` is the
+    intended length of one unit of the problem's time, None if the unit is only a label. `split` is how PyTorch split
+    backwards into B and W: `autograd`, `store` (gradients of weights stored for later), or `none`. `machine` and
+    `versions` are free text by name.
     """
 
     problem: Problem
@@ -112,7 +110,7 @@ def to_text(measured: Measured) -> str:
 
 
 def read_measured(path: str | Path) -> Measured:
-    """Read a measured trace; `BadInput` says what is wrong with it."""
+    """Read a measured trace; `BadInput` says what is wrong with it, or that it cannot be read."""
     document = read_document(path)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise BadInput(

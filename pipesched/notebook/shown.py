@@ -104,7 +104,7 @@ _TOP, _BOTTOM = 0.06, 0.94  # of a device's row
 
 
 def schedule_html(schedule: Schedule) -> str:
-    """Return HTML with the orders as rows of passes, and a caption."""
+    """Return HTML with the orders as rows of passes, each slot as wide as any other, and a caption."""
     chunks = max((len(_stages(order)) for order in schedule.orders), default=1)
     cells = [cell for device, order in enumerate(schedule.orders) for cell in _cells(device, order, chunks)]
     names = [f"device {device}" for device in range(len(schedule.orders))]
@@ -123,7 +123,7 @@ def _stages(order: tuple[Slot, ...]) -> list[StageId]:
 
 
 def _cells(device: DeviceId, order: tuple[Slot, ...], chunks: int) -> Iterator[Cell]:
-    """Yield the slots of a device as boxes; the two passes of one slot are stacked.
+    """Yield the slots of a device as boxes, each 1 wide; the two passes of one slot are stacked.
 
     `chunks` is the largest number of stages on any device; each stage of a device has its own shade.
     """

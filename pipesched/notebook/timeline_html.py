@@ -35,12 +35,15 @@ def timeline_html(timeline: Timeline) -> str:
 
 
 def framed(line: str, picture: str) -> str:
-    """Return HTML with a picture under a line of plain text."""
+    """Return HTML with a picture, which is HTML, under a line of plain text, which is escaped."""
     return f'<div><p style="margin:4px 0">{escape(visible(line))}</p>{picture}</div>'
 
 
 def timeline_svg(timeline: Timeline) -> str:
-    """Return the Gantt chart as SVG, followed by its legend; boxes have tips if there are at most `MOST_WITH_TIPS`."""
+    """Return the Gantt chart as SVG, followed by its legend as HTML.
+
+    Boxes have tips if there are at most `MOST_WITH_TIPS`.
+    """
     problem, whole = timeline.problem, makespan(timeline)
     boxes, shades = list(boxes_of(timeline)), shade_names(problem)
     colour_of = _colours(problem, len(shades))
@@ -67,7 +70,10 @@ def timeline_svg(timeline: Timeline) -> str:
 
 
 def _colours(problem: Problem, shades: int) -> Callable[[Box], RGB]:
-    """Return the function for a box's colour: the hue is for its kind, the shade for its chunk or direction."""
+    """Return the function for a box's colour: the hue is for its kind, the shade for its chunk or direction.
+
+    `shades` is the number of shades.
+    """
     numbers = shade_numbers(problem)
     colour_of = {(kind, s): shade(kind, number, shades) for s, number in enumerate(numbers) for kind in PassKind}
     return lambda box: TRANSFER if box.sends else colour_of[box.of.kind, box.of.stage]
@@ -86,7 +92,7 @@ def _tips(problem: Problem) -> Callable[[Box], str]:
 def legend(kinds: Iterable[PassKind], shades: Sequence[str], transfers: bool = False) -> str:
     """Return the legend as HTML: kinds of pass that occur with their colours, and shades if there are several.
 
-    `transfers`: transfers occur, too.
+    `shades` are their names, the strongest first. `transfers`: transfers occur, too.
     """
     found = {*kinds}
     entries: list[tuple[RGB, str]] = [(shade(kind, 0, 1), name) for kind, name in NAMES.items() if kind in found]

@@ -23,14 +23,17 @@ _WITH_CHUNKS = re.compile(rf"({'|'.join(PLACEMENTS)}) ?x(\d{{1,4}})", re.ASCII)
 
 @dataclass(frozen=True)
 class Axis:
-    """A field that changes in a sweep: its name in tables, its key path, and its values in order."""
+    """A field that changes in a sweep: its name in tables, its key path, and its values in order.
+
+    If the values are groups of settings, name and path are only the axis's label.
+    """
 
     name: str
     path: str
     values: tuple[Value, ...]
 
     def document(self) -> dict[str, object]:
-        """Return the axis as a JSON object of `field`, `path` and `values`; a group of settings has its name there."""
+        """Return the axis as a JSON object of `field` (its name), `path` and `values`, each value as text."""
         return {"field": self.name, "path": self.path, "values": [one.label for one in self.values]}
 
     def content(self) -> list[object]:
@@ -53,7 +56,10 @@ class Axes:
     same_model: bool = False
 
     def points(self) -> list[tuple[Value, ...]]:
-        """Return the product of all axes' values, the last axis changing fastest."""
+        """Return the product of all axes' values, the last axis changing fastest.
+
+        Each entry has one value of each axis, in their order.
+        """
         return list(product(*(axis.values for axis in self.axes)))
 
 
@@ -94,7 +100,10 @@ def axes_of(document: Mapping[str, Any], options: Sequence[str], same_model: boo
 
 
 def _add(axes: dict[str, Axis], axis: Axis, where: str) -> None:
-    """Add an axis by its path, so that a field under two names is refused by `BadInput`, which begins with `where`."""
+    """Add an axis to `axes` by its path, in place.
+
+    `BadInput`, which begins with `where`, for a path that is there already, as of a field under two names.
+    """
     if axis.path in axes:
         raise BadInput(f"{where}: the field {axis.path} appears twice")
     axes[axis.path] = axis
@@ -104,7 +113,7 @@ def _axis(field: str, document: Mapping[str, Any], values: tuple[Value, ...]) ->
     """Return the axis of a field with full key paths.
 
     Short names are replaced as the kind of `document` (problem or plan) asks. If the values are groups of settings,
-    which name their own fields, `field` is only the axis's label.
+    which name their own fields, `field` is only the axis's label. `BadInput` for a setting whose field is no key path.
     """
     full = tuple(
         Value(one.label, tuple((full_path(path, document), value) for path, value in one.settings)) for one in values

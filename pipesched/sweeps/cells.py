@@ -37,11 +37,12 @@ _CHUNKED = ("interleaved", "wave")
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a sweep: its number from 0, its values by axis name (`at`), and its document with the keys of a file.
+    """A cell of a sweep: its number from 0, its values, and its document with the keys of a file.
 
-    `name` is that of the sweep. If the document is no valid problem, `refused` is the reason, a line for each
-    mistake, `document` is empty, and `problem` and all that needs it raise `BadInput`. `key` identifies the problem,
-    `family` the problem without the capacities of its devices.
+    `at` has pairs of axis name and value, a group of settings by its name. `name` is that of the sweep. If the document
+    is no valid problem, `refused` is the reason, a line for each mistake, `document` is empty, and `problem` and all
+    that needs it raise `BadInput`. `key` identifies the problem, `family` the problem without the capacities of its
+    devices.
     """
 
     number: int
@@ -73,7 +74,7 @@ class Cell:
 
     @cached_property
     def capacities(self) -> Capacities:
-        """The whole memory of each device in the file's unit; None where unlimited."""
+        """The whole memory of each device in the file's unit, exact; None for a device without limit."""
         problem = self.problem
         if isinstance(problem, PlanProblem):
             return problem.cluster.capacity or (None,) * problem.cluster.devices
@@ -87,7 +88,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep: its name, axes, all cells of their product, and the file's document."""
+    """A sweep: its name, axes, all cells of their product, and the file's document with the section `sweep`.
+
+    The cells are in the order of `Axes.points`, cell n at index n, with those that were refused.
+    """
 
     name: str
     axes: Axes
@@ -110,7 +114,10 @@ class Sweep:
         return self.document.get("batch") is not None
 
     def chain_lengths(self) -> list[int]:
-        """The numbers of stages that a micro-batch traverses in valid cells of problems, each once, ascending."""
+        """The numbers of stages in the first chain of valid cells of problems, each once, ascending.
+
+        Empty for plans.
+        """
         problems = (cell.problem for cell in self.cells if not cell.refused)
         chains = (p.placement.chains for p in problems if isinstance(p, Problem))
         return sorted({len(found[0]) for found in chains})
@@ -123,11 +130,12 @@ def read_sweep(
     objective: str | None = None,
     values: Mapping[str, object] | None = None,
 ) -> Sweep:
-    """Read the sweep of a problem or plan file; `BadInput` if its axes are wrong or no cell of it is valid.
+    """Read the sweep of a problem or plan file.
 
     `options` are those of `--set`, as `FIELD=VALUES`. `same_model` keeps the model's layers where the stages change.
     `objective`, if given, replaces the file's. `values` are further fields with their values, in addition to the file's
-    `sweep` section.
+    `sweep` section; they replace its entries of the same name. `BadInput` if the file cannot be read, its axes are
+    wrong, or no cell of it is valid.
     """
     document = read_document(path)
     if not isinstance(document, dict):
@@ -144,7 +152,7 @@ def read_sweep(
 def with_values(document: Mapping[str, Any], values: Mapping[str, object] | None) -> Mapping[str, Any]:
     """Return the document with the fields `values` added to its `sweep` section, each with its values.
 
-    Itself if there are none.
+    They replace entries of the same name. Itself if `values` is None or empty.
     """
     return {**document, "sweep": {**(document.get("sweep") or {}), **values}} if values else document
 
@@ -158,8 +166,9 @@ def sweep_of(
 ) -> Sweep:
     """Return the sweep of a document with the keys of a problem or plan file.
 
-    `options` are those of `--set`, `same_model` as in the file's section. `source` names the document in messages; the
-    sweep's name is the document's, or else `default_name`. `BadInput` if its axes are wrong or no cell is valid.
+    `options` are those of `--set`, as `FIELD=VALUES`; `same_model` keeps the model's layers where the stages change.
+    `source` names the document in messages; the sweep's name is the document's, or else `default_name`. `BadInput` if
+    its axes are wrong or no cell is valid, then with the mistakes of the first cell.
     """
     document = with_text_keys(with_axis_of_sizes(document, source))
     axes = axes_of(document, options, same_model, source)
@@ -174,7 +183,7 @@ def sweep_of(
 def problem_of(document: Mapping[str, Any], name: str) -> Problem | PlanProblem:
     """Return the problem or plan problem of a document, with this name if the document has none.
 
-    `BadInput` lists every mistake.
+    `BadInput` lists every mistake, in lines that may begin with `cell: `.
     """
     return (plan_problem_from if is_plan(document) else problem_from)(document, "cell", name)
 
@@ -213,7 +222,8 @@ def _set_all(changed: dict[str, Any], point: Sequence[Value]) -> None:
     """Set the values of a cell in its document `changed`, in place, multiples of the number of devices last.
 
     `point` has one value of each axis. Where an axis of a problem sets a placement that fixes its chunks, the key
-    `chunks` is dropped unless an axis sets it too.
+    `chunks` is dropped unless an axis sets it too. `BadInput` for a path that the document cannot have, and for a
+    multiple without a number of devices.
     """
     settings = [setting for value in point for setting in value.settings]
     for path, value in settings:
@@ -229,9 +239,10 @@ def _set_all(changed: dict[str, Any], point: Sequence[Value]) -> None:
 
 
 def _place(point: Sequence[Value], axes: Axes, devices: object) -> tuple[tuple[str, object], ...]:
-    """Return the pairs of axis name and value of a cell, given its `point` and its number of devices.
+    """Return the pairs of axis name and value of a cell, one for each axis.
 
-    `point` is one value of each axis; groups of settings are represented by their names.
+    `point` is one value of each axis, in their order; groups of settings are represented by their names, and so are
+    multiples of the number of devices if `devices` is no int.
     """
     at: list[tuple[str, object]] = []
     for axis, value in zip(axes.axes, point, strict=True):

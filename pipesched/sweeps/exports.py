@@ -23,9 +23,11 @@ _TEXTS = ("value_exact", "lower_bound_exact", "reason")
 
 
 def columns(table: Table) -> dict[str, list[Any]]:
-    """Return each column with a value for each cell: numbers as floats, and exact ones also as text.
+    """Return each column by name, with a value for each row of the table in its order, None where it has none.
 
-    An axis with only numbers is a column of numbers, any other one of text.
+    Numbers are floats, value and bound also exact text; `cell` is the cell's number, `peak_memory` the highest of its
+    devices. An axis with only numbers is a column of floats, any other one of text; its name begins with `axis ` where
+    it would be that of another column.
     """
     found: dict[str, list[Any]] = {"cell": [row.cell.number for row in table.rows]}
     for axis in table.sweep.axes.axes:
@@ -41,7 +43,7 @@ def columns(table: Table) -> dict[str, list[Any]]:
 
 
 def to_csv(table: Table) -> str:
-    """Return the table as CSV; a missing value is empty."""
+    """Return the table as CSV, with a line of column names first; a missing value is empty."""
     found = columns(table)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

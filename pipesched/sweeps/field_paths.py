@@ -38,7 +38,10 @@ def full_path(field: str, document: Mapping[str, object]) -> str:
 
 
 def steps_of(path: str) -> list[str | int]:
-    """Return the keys and list indices of a path such as `layers[2].forward`; `BadInput` if it is no path."""
+    """Return the keys (str) and list indices (int, from 0) of a path such as `layers[2].forward`, in order.
+
+    `BadInput` if it is no path.
+    """
     steps: list[str | int] = [int(at) if at else key for key, at in _STEP.findall(path)]
     if not steps or isinstance(steps[0], int) or _written(steps) != path:
         raise BadInput(f"{path}: found no key path; allowed: keys with dots between, such as memory.capacity")
@@ -48,7 +51,7 @@ def steps_of(path: str) -> list[str | int]:
 def set_field(document: dict[str, Any], path: str, value: object) -> None:
     """Set the field of a document at a key path, in place; missing sections are created.
 
-    `BadInput` if the path leads through a value that has no such part.
+    `BadInput` if `path` is no key path, or leads through a value that has no such part; lists are not extended.
     """
     *sections, last = steps_of(path)
     here: Any = document
@@ -64,7 +67,10 @@ def set_field(document: dict[str, Any], path: str, value: object) -> None:
 
 
 def without_field(document: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """Return a copy of the document without the field at a path of keys."""
+    """Return a copy of the document without the field at a path of keys, which need not be there.
+
+    Other sections are shared with the document. The path has no list indices.
+    """
     key, _, inner = path.partition(".")
     kept = {name: value for name, value in document.items() if inner or name != key}
     if inner and isinstance(kept.get(key), Mapping):

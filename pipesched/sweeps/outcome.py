@@ -16,7 +16,8 @@ from pipesched.results.solution import Status
 class PublishedResult:
     """A published schedule in a cell; value, makespan and span, and memory of the fullest device, in the file's units.
 
-    `value` is None if it does not apply, and `reason` says why; `fits` is False if it exceeds the memory.
+    `value` is None if it does not apply, and `reason` says why; `fits` is False if it exceeds the memory, or does not
+    apply.
     """
 
     name: str
@@ -30,7 +31,10 @@ class PublishedResult:
 
 @dataclass(frozen=True)
 class Effort:
-    """The limits of a cell's search: its time limit, workers, seed, and the gap at which it stops."""
+    """The limits of a cell's search: its time limit in seconds, workers, seed, and the gap at which it stops.
+
+    The gap is a share of the value, from 0 to 1.
+    """
 
     seconds: float
     workers: int
@@ -45,12 +49,12 @@ class Outcome:
     No schedule has a value less than `lower_bound` (None: no bound). `claim` is the bound's argument as text, `kind`
     the kind of argument, and `evidence` the data for its check as in a schedule file, None if there is none. Makespan,
     span, period and memory are figures of the best schedule, None or empty without one; `peak_memory` is by device.
-    `work` is the busiest device's work, and its remaining time is the bubble; `bubble` has the bubble rate by
-    objective, `idle_ratio` is the mean idle share of the makespan. `schedule` is the packed schedule file. `choice` is
-    the choice of a plan. `reason` says why there is no schedule. `finished` is False if every search was interrupted.
-    `effort` has the limits of one search, the finished one with the highest time limit, and `wall_seconds` is its
-    duration. `free` is the free memory, if it is maximised first; value and bound are then of the schedules that leave
-    as much.
+    `work` is the busiest device's work, and its remaining time is the bubble; `bubble` has the bubble rate, a share of
+    1, by name of the objective, `idle_ratio` is the mean idle share of the makespan. `published` are in no order of
+    value. `schedule` is the packed schedule file. `choice` is the choice of a plan, None for a problem. `reason` says
+    why there is no schedule, empty if there is one. `finished` is False if every search was interrupted. `effort` has
+    the limits of one search, the finished one with the highest time limit, and `wall_seconds` is its duration. `free`
+    is the free memory, if it is maximised first; value and bound are then of the schedules that leave as much.
     """
 
     status: Status
@@ -95,12 +99,15 @@ class Outcome:
 
     @property
     def best_published(self) -> PublishedResult | None:
-        """The best published schedule that fits; None if there is none."""
+        """The published schedule of least value that fits; None if there is none."""
         fitting = [one for one in self.published if one.fits and one.value is not None]
         return min(fitting, key=lambda one: one.value or Fraction(0), default=None)
 
     def solved_within(self, allowed: float) -> bool:
-        """Return True if further search would add nothing: the answer is final, or its gap is at most `allowed`."""
+        """Return True if further search would add nothing: the answer is final, or its gap is at most `allowed`.
+
+        Final are OPTIMAL and INFEASIBLE; `allowed` is a share of the value, from 0 to 1.
+        """
         closed = self.gap is not None and self.gap <= allowed
         return self.status in (Status.OPTIMAL, Status.INFEASIBLE) or closed
 
@@ -129,9 +136,9 @@ class Outcome:
         ).settled()
 
     def with_bound(self, bound: Fraction, kind: str, claim: str, evidence: Mapping[str, Any] | None = None) -> Outcome:
-        """Return the outcome with another lower bound, its kind, claim and evidence, if it is stronger.
+        """Return the outcome with another lower bound, in the file's unit of time, if it is stronger; else itself.
 
-        These are fields of this class. Else the outcome itself.
+        `kind`, `claim` and `evidence` are the bound's argument, and replace the fields of these names.
         """
         if self.lower_bound is not None and bound <= self.lower_bound:
             return self

@@ -32,9 +32,10 @@ def unpack(data: bytes) -> ScheduleFile:
 
 
 def schedule_text(known: Outcome) -> str:
-    """Return the schedule file of a cell, with its bound as known now; `BadInput` if it has no schedule.
+    """Return the text of a cell's schedule file, with its bound as known now.
 
-    A bound over all plans is left out: the plan's answer file has it, with its evidence.
+    A bound over all plans is left out: the plan's answer file has it, with its evidence. `BadInput` if the outcome has
+    no schedule, or a damaged one.
     """
     if known.schedule is None:
         raise BadInput("found a cell without a schedule; allowed: one with a schedule")
@@ -48,8 +49,9 @@ def schedule_text(known: Outcome) -> str:
 def with_bound(file: ScheduleFile, bound: Fraction | None, argument: Certificate) -> ScheduleFile:
     """Return the file with another bound, in the file's unit, and its argument.
 
-    Except of spans, the bound is rounded up to a whole tick; a fraction of one makes the ticks finer. The file itself
-    if `bound` is None or the bound that it has, and for a period.
+    Of `argument` the value is replaced by the bound. Except of spans, the bound is rounded up to a whole tick; a
+    fraction of one makes the ticks finer. The file itself if `bound` is None or the bound that it has, and for a
+    period.
     """
     problem = file.timeline.problem
     if bound is None or (file.lower_bound_ticks is not None and file.lower_bound_ticks * problem.tick == bound):

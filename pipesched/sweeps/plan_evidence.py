@@ -42,9 +42,9 @@ def is_of_plans(evidence: Mapping[str, Any]) -> bool:
 
 
 def proved_with(evidence: Mapping[str, Any], capacities: Capacities) -> dict[str, Any]:
-    """Return the evidence of a cell as another cell with less memory stores it.
+    """Return a copy of the evidence of a cell, as another cell with less memory stores it.
 
-    The capacities for which it was proved are added to it.
+    The capacities for which it was proved are added under the key `capacities`.
     """
     return {**evidence, "capacities": capacities_document(capacities)}
 

@@ -113,8 +113,8 @@ def _recut_module(name: str, own: object, stages: int, new: int, same_devices: b
 def uneven_stages(document: Mapping[str, Any]) -> list[StageId]:
     """Return the stages of a document whose passes take over 1.5 times those of the median stage, such as with a head.
 
-    Only stages of the first chain are compared. Empty where the document's placement has no name, or times are missing
-    or not one number a stage.
+    They are indices in the first chain, ascending; only its stages are compared, by forward, backward and weight
+    together. Empty where the document's placement has no name, or times are missing or not one number a stage.
     """
     shape, times = _shape(document), document.get("times")
     if shape is None or not isinstance(times, Mapping):
@@ -150,7 +150,11 @@ def _shape(document: Mapping[str, Any]) -> tuple[int, int, int] | None:
 
 
 def _each(section: dict[str, Any], keys: tuple[str, ...], stages: int, recut: _Recut, pieces: bool = False) -> None:
-    """Convert the values of keys of a section, in place; with `pieces` a value may be one for each piece."""
+    """Convert the values of `keys` of a section by `recut`, in place; keys without a value are passed over.
+
+    `stages` is the old number in a chain; with `pieces` a value may be one for each piece. `BadInput` for a value that
+    is not so.
+    """
     for key in keys:
         value = section.get(key)
         if value is not None and (pieces or not isinstance(value, Mapping)):
@@ -158,7 +162,7 @@ def _each(section: dict[str, Any], keys: tuple[str, ...], stages: int, recut: _R
 
 
 def _each_section(section: dict[str, Any], keys: Mapping[str, tuple[str, ...]], stages: int, recut: _Recut) -> None:
-    """Convert the values of keys of sections in a section, in place."""
+    """Convert the values of keys by `recut`, in place; `keys` has them by the name of their section in `section`."""
     for name, own in keys.items():
         if isinstance(section.get(name), dict):
             _each(section[name], own, stages, recut)
@@ -210,14 +214,14 @@ def _values(value: object, stages: int) -> list[Any]:
 
 
 def _part(value: Any, parts: int) -> Any:
-    """Return an equal part of a value, or of each number in it."""
+    """Return an equal part, one of `parts`, of a value, or of each number in it; `BadInput` for anything else."""
     if isinstance(value, Mapping):
         return {key: _part(one, parts) for key, one in value.items()}
     return [_part(one, parts) for one in value] if isinstance(value, list) else _fraction(value) / parts
 
 
 def _sum(values: list[Any]) -> Any:
-    """Return the sum of values of one form, or of each number in them."""
+    """Return the sum of values of one form, or of each number in them; `BadInput` for values of different forms."""
     first = values[0]
     if isinstance(first, Mapping) and all(isinstance(one, Mapping) and one.keys() == first.keys() for one in values):
         return {key: _sum([one[key] for one in values]) for key in first}
@@ -255,7 +259,7 @@ def _in_decimals(value: Any) -> Any:
 
 
 def _decimal(number: Fraction) -> int | Decimal:
-    """Return a number as an exact decimal if possible, else rounded."""
+    """Return a number as an exact decimal if possible, else rounded to 30 digits after the point."""
     try:
         return as_decimal(number)
     except ValueError:

@@ -69,10 +69,11 @@ class Store:
         self._database.close()
 
     def enter(self, sweep: Sweep) -> int:
-        """Add a sweep and its cells unless it is there already; returns its number in the store.
+        """Add a sweep and its cells unless it is there already; returns its number (id) in the store.
 
         If it is there under another key, because an older version wrote it, it is found by its name, file and axes and
-        gets the new key. The keys and documents of cells that are there are replaced.
+        gets the new key. The keys and documents of cells that are there are replaced. `BadInput` if the file cannot be
+        written.
         """
         axes = [axis.document() for axis in sweep.axes.axes]
         asked = sweep.name, _text(sweep.document), _text(axes), sweep.axes.same_model
@@ -97,7 +98,7 @@ class Store:
         return number
 
     def known(self, keys: Iterable[str]) -> dict[str, Outcome]:
-        """Return by key the stored outcomes of cells with these keys; those without one are left out."""
+        """Return by key the stored outcomes of cells with these `Cell.key`s; those without one are left out."""
         found = {}
         for key in dict.fromkeys(keys):
             outcome = self.get(key)
@@ -106,7 +107,7 @@ class Store:
         return found
 
     def get(self, key: str) -> Outcome | None:
-        """Return the outcome of the cell with this key; None if none is stored."""
+        """Return the outcome of the cell with this `Cell.key`; None if none is stored."""
         row = self._database.execute("SELECT document, schedule FROM results WHERE key = ?", (key,)).fetchone()
         return None if row is None else outcome_from(json.loads(row[0]), row[1])
 
@@ -114,7 +115,7 @@ class Store:
         """Merge an outcome into what is known of the cell with this `Cell.key`; returns the merged outcome.
 
         `solved` is False for an outcome that follows from another cell, without a search of this one; it is not counted
-        in `solves`, nor is one that is not finished.
+        in `solves`, nor is one that is not finished. `BadInput` if the file cannot be written.
         """
         with self._changing() as database:
             before = self.get(key)
@@ -194,7 +195,10 @@ def is_ours(database: sqlite3.Connection, path: str | Path) -> int:
 
 
 def _migrate(database: sqlite3.Connection, version: int) -> None:
-    """Make the tables of an empty file (version 0), or change those of an older version to today's."""
+    """Make the tables of an empty file (version 0), or change those of an older version to today's.
+
+    Within a transaction of the caller, who writes the new version.
+    """
     if version == 0:
         for statement in filter(str.strip, _TABLES.split(";")):
             database.execute(statement)
@@ -226,9 +230,9 @@ def _write_keys_of_documents(database: sqlite3.Connection) -> None:
 def key_if_solved(document: str, name: str, schedule: bytes | None) -> str | None:
     """Return the key of a cell's document in JSON if its packed schedule is one of exactly this problem, else None.
 
-    For the version of this program that wrote it, the document may have meant another problem than now, such as
-    durations by other formulas; a schedule has its problem in plain numbers. None for plans too, and without a
-    schedule.
+    `name` is the sweep's. For the version of this program that wrote it, the document may have meant another problem
+    than now, such as durations by other formulas; a schedule has its problem in plain numbers. None for plans too, and
+    without a schedule.
     """
     if schedule is None:
         return None

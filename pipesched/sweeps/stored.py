@@ -24,9 +24,9 @@ _SQLITE = b"SQLite format 3\0"
 class StoredCell:
     """A cell of a sweep in a store, and its outcome (None: not solved yet, or refused).
 
-    `sweep` is the name of the sweep, `number` that of the cell in it; `at` has its values by axis name. `key` is its
-    `Cell.key`, None where its values do not go together, for the reason in `refused`. `document` is the cell's document
-    as JSON text; None if the cell is refused or an older version wrote it.
+    `sweep` is the name of the sweep, `number` that of the cell in it, from 0; `at` has its values by axis name. `key`
+    is its `Cell.key`, None where its values do not go together, for the reason in `refused`, which is empty for others.
+    `document` is the cell's document as JSON text; None if the cell is refused or an older version wrote it.
     """
 
     sweep: str
@@ -65,7 +65,10 @@ def is_store(path: str | Path) -> bool:
 
 
 def stored_cells(path: str | Path) -> list[StoredCell]:
-    """Return all cells of all sweeps in a store, by sweep and number; `BadInput` if the file is no store."""
+    """Return all cells of all sweeps in a store, by sweep (the oldest first) and number.
+
+    Nothing is written, nor any file made. `BadInput` if the file is no store, or of a later version.
+    """
     # With this, SQLite makes no files beside it; but what a sweep under way has in its log is then not seen.
     unlogged = "" if Path(f"{path}-wal").exists() else "&immutable=1"
     uri = f"{Path(path).absolute().as_uri()}?mode=ro{unlogged}"

@@ -50,7 +50,7 @@ class Row:
 
     @property
     def reason(self) -> str:
-        """The reason why there is no schedule; empty if there is one."""
+        """The reason why there is no schedule, in one line; empty if there is one, or the cell is waiting."""
         if self.cell.refused:
             return "; ".join(self.cell.refused.split("\n"))
         return self.failure if self.outcome is None else self.outcome.reason
@@ -162,7 +162,7 @@ class Table(Tabular):
     not_stored: str = ""
 
     def summary(self) -> str:
-        """Return the name of the sweep, and the states of its cells, as a line."""
+        """Return a line: the name of the sweep, the number of its cells, and how many are in each state that occurs."""
         counts = [(state.value, self.count(state)) for state in State]
         cells = ", ".join(f"{number} {name}" for name, number in counts if number)
         return f"{self.sweep.name!r}: {len(self.rows)} cells, {cells}"
@@ -194,8 +194,8 @@ class Table(Tabular):
     def above_least(self) -> dict[int, Fraction]:
         """The share by which the value of each cell is above the least value of all, by number of the cell.
 
-        Empty if objectives differ. Where free memory is maximised before the time, only cells that leave the most have
-        an entry.
+        It is 0 for the least; only cells with a value have an entry. Empty if objectives differ. Where free memory is
+        maximised before the time, only cells that leave the most have an entry.
         """
         most = max((row.free for row in self.rows if row.free is not None), default=None)
         known = (row for row in self.rows if row.value is not None and row.free == most)

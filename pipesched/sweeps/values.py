@@ -33,7 +33,10 @@ class OfDevices:
 
 @dataclass(frozen=True)
 class Value:
-    """One value of an axis: its name in tables (`label`), and the fields that it sets, as (key path, value)."""
+    """One value of an axis: its name in tables (`label`), and the fields that it sets, as (key path, value).
+
+    A value is as read from the file, or `OfDevices`. There is one field, or those of a group of settings.
+    """
 
     label: str
     settings: tuple[tuple[str, object], ...]
@@ -42,7 +45,8 @@ class Value:
 def values_of(field: str, given: object, where: str) -> tuple[Value, ...]:
     """Return the values of a field given in a `sweep` section: a list with ranges, or groups of settings by name.
 
-    `BadInput`, which names the entry `where`, for no value, one given twice, or another form.
+    They are in the order given; ranges have their upper end if a step meets it. `BadInput`, which names the entry
+    `where`, for no value, one given twice, more than `MOST_CELLS`, or another form.
     """
     if isinstance(given, Mapping):
         found = [_group(str(name), settings, f"{where}.{name}") for name, settings in given.items()]
@@ -59,7 +63,8 @@ def values_of(field: str, given: object, where: str) -> tuple[Value, ...]:
 def values_from_text(field: str, text: str, where: str) -> tuple[Value, ...]:
     """Return the values of a field given by the text of an option: a range, or values separated by commas.
 
-    `where` names the option in messages. `BadInput` as for `values_of`, and for text that is no YAML.
+    `where` names the option in messages. `BadInput` for text that is no YAML, no value, one given twice, more than
+    `MOST_CELLS`, or another form.
     """
     given = read_yaml(f"[{text}]", where)
     return values_of(field, given, where)
@@ -136,7 +141,7 @@ def _spread(low: Fraction, high: Fraction, step: Fraction, grows: bool, made: ob
 
 
 def as_number(value: object) -> Fraction | None:
-    """Return a value as a number for an axis of a picture; None if it is none."""
+    """Return a value of an axis as an exact number; None if it is none, such as text, True or an `OfDevices`."""
     if isinstance(value, Rational | Decimal) and not isinstance(value, bool):
         return Fraction(value)
     return None
