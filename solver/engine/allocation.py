@@ -58,7 +58,8 @@ ALLOCATION = AllocationParams()
 class SubsolverRun:
     """A subsolver started in a search: its generator `work`, and the time `spent` on it so far.
 
-    The time is a share of the time limit. `kernels` is the compiled code that it needs, None if none.
+    The time is a share of the time limit, or of the work under a deterministic limit. `kernels` is the compiled code
+    that it needs, None if none.
     """
 
     search: Search
@@ -71,7 +72,7 @@ class SubsolverRun:
     def next_slice(self) -> float:
         """Length of the next slice as a share of the time limit: as long as all slices before it together.
 
-        It is longer for a subsolver that starts each slice from scratch.
+        0 before the first slice; longer for a subsolver that starts each slice from scratch.
         """
         return self.spent * (ALLOCATION.restart_growth if self.subsolver.restarts else 1)
 
@@ -80,9 +81,9 @@ class SubsolverRun:
 class Arm:
     """An arm of the bandit: a subsolver, or a group whose unfinished `runs` get slices in turn (the first is next).
 
-    Times are shares of the time limit. `spent` is the time used in all. `closed` is the discounted sum of the shares of
-    the gap that its slices closed, `taken` that of their times. `distance` is how far its last schedule or bound was
-    from the best known, as a share of the gap.
+    Times are shares of the time limit, or of the work under a deterministic limit. `spent` is the time used in all.
+    `closed` is the discounted sum of the shares of the gap that its slices closed, `taken` that of their times.
+    `distance` is how far its last schedule or bound was from the best known, as a share of the gap.
     """
 
     runs: deque[SubsolverRun]
@@ -112,7 +113,7 @@ class Arm:
 class Allocation:
     """Allocation of a search's time among the subsolvers that serve its problem and those that serve its relaxation.
 
-    Creating it starts all of them, up to their first slices.
+    Creating it runs the construction heuristics of the relaxation, and starts all subsolvers, up to their first slices.
     """
 
     def __init__(self, search: Search, subsolvers: Sequence[Subsolver | RoundRobin]) -> None:
@@ -129,7 +130,8 @@ class Allocation:
     def run(self) -> None:
         """Run slices until the search is done, the time is over, or no subsolver has work left; then close all.
 
-        A note for the user says if some subsolvers had no slice since their code was still being compiled.
+        The dedicated worker has ended by then, too, and the search is ended (`Search.end`). A note for the user says if
+        some subsolvers had no slice since their code was still being compiled.
         """
         search = self.search
         try:
@@ -143,9 +145,10 @@ class Allocation:
             search.incumbent.note(STILL_COMPILING)
 
     def go_on(self, share: float = inf) -> bool:
-        """Run slices for `share` more of the time limit; True if unfinished subsolvers and time are left.
+        """Run slices for `share` more of the time limit (default: all); True if unfinished subsolvers and time remain.
 
-        A subsolver that needs a core of its own is started there and gets no slices.
+        Under a deterministic limit it is a share of the work. A subsolver that needs a core of its own is started
+        there, gets no slices, and does not count as unfinished. Background local search is paused at the end.
         """
         until = self._spent + share
         try:
@@ -232,7 +235,10 @@ class Allocation:
         return Slice(clock, clock.seconds, clock.share(share), None if units is None else share * units)
 
     def _run(self, running: SubsolverRun, slice_: Slice) -> bool:
-        """Run one slice of a subsolver; True if it has work left, False if it ended, failed or was interrupted."""
+        """Run one slice of a subsolver; True if it has work left, False if it ended, failed or was interrupted.
+
+        A failure becomes a note for the user.
+        """
         search, more = self.search, None
         search.incumbent.enter(running.subsolver.name)
         with search.incumbent.defects_noted(running.subsolver.name), search.times.of(running.subsolver.name):
@@ -285,7 +291,7 @@ def _arms(search: Search, subsolvers: Sequence[Subsolver | RoundRobin]) -> list[
 
 
 def _begun(subsolver: Subsolver, search: Search) -> SubsolverRun | None:
-    """Start a subsolver up to its first slice; None if it does not serve the problem or fails."""
+    """Start a subsolver up to its first slice; None if it does not serve the problem, or fails (with a note)."""
     with search.incumbent.defects_noted(subsolver.name):
         if subsolver.serves(search):
             kernels, work = subsolver.kernels(search), subsolver.work(search)

@@ -38,9 +38,10 @@ class AnalyticBounds:
     def certificates(self, problem: Problem, clock: Clock, stop: Event) -> tuple[list[Certificate], list[str]]:
         """Return the certificates, strongest first, and notes for the user on bounds that took too long or failed.
 
-        Bounds that fail with the same error, as by a relaxation that they share, have one note together. After `stop`
-        is set, and for an infeasible problem, only the load bound is computed: the others count passes that the memory
-        would have to allow. If there is no certificate, the one of a bound of 0 is returned.
+        The time counts from the start of `clock`; where work is counted, none is given up. Bounds that fail with the
+        same error, as by a relaxation that they share, have one note together. After `stop` is set, and for an
+        infeasible problem, only the load bound is computed: the others count passes that the memory would have to
+        allow. If there is no certificate, the one of a bound of 0 is returned.
         """
         none = why_infeasible(problem) is not None
         until = inf if clock.counts_work else clock.share(self.share)

@@ -14,7 +14,8 @@ from solver.engine.search import Search
 class BackgroundLocalSearch:
     """A local search on all workers but one, in a thread, which `go_on` starts or continues and `pause` stops.
 
-    It never runs with one worker, nor under a deterministic limit, since its results depend on the run time of others.
+    It never runs with one worker, nor under a deterministic limit, since its results depend on the run time of others;
+    nor where the engine has no `background`, or too little time is left when this is created.
     """
 
     def __init__(self, search: Search) -> None:

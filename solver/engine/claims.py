@@ -68,7 +68,10 @@ def claimed(search: Search, bounds: Bounds) -> Work:
 
 
 def claim_found(search: Search, bounds: Iterator[Certificate]) -> None:
-    """Collect the certificates of an iterator, and publish those whose checks fit into the time left."""
+    """Collect certificates until one closes the gap, and publish those whose checks fit into the time left.
+
+    The others are dropped.
+    """
     found = UncheckedBounds(search)
     found.look_for(bounds)
     found.claim()
@@ -97,7 +100,7 @@ class UncheckedBounds:
     def claim(self) -> None:
         """Check and publish the strongest certificate with a check that should fit into the time left, and weaker ones.
 
-        This repeats as long as further certificates fit. All others are kept for the next call.
+        This repeats as long as further certificates fit. Stronger ones are kept for the next call.
         """
         search = self._search
         while fitting := [one for one in self._bounds if self._times * one.seconds <= search.clock.allowed()]:
@@ -114,8 +117,8 @@ class UncheckedBounds:
 def claim(search: Search, found: Sequence[Certificate]) -> None:
     """Check the strongest of the certificates `found` from its evidence, if it is above the lower bound.
 
-    Then publish all. If the check fails, all certificates of that one's kind are dropped. The check may end a little
-    after the time limit; if it does not end by then, nothing is published.
+    Then publish all; `found` must not be empty. If the check fails, all certificates of that one's kind are dropped.
+    The check may end a little after the time limit; if it does not end by then, nothing is published.
     """
     incumbent, strongest = search.incumbent, max(found, key=lambda one: one.value_ticks)
     finding = None

@@ -26,14 +26,17 @@ class DedicatedWorker:
         return subsolver == self.subsolver
 
     def begin(self) -> None:
-        """Start the subsolver in a thread; to be called once."""
+        """Start the subsolver in a thread; to be called at most once, and only if `subsolver` is not None."""
         assert self.subsolver is not None
         self._search.cores_taken += 1
         pool = ThreadPoolExecutor(1)
         self._running = pool, pool.submit(self._run, self.subsolver)
 
     def wait(self) -> None:
-        """Wait until the subsolver has ended or the search is over; an error in it becomes a note for the user."""
+        """Wait until the subsolver has ended, by itself or as the search is over; at once if it was not begun.
+
+        An error in it becomes a note for the user.
+        """
         if self._running is not None:
             pool, found = self._running
             with pool, self._search.incumbent.defects_noted(self.subsolver.name if self.subsolver else None):

@@ -12,9 +12,9 @@ from solver.engine.slices import Slice
 def refute(search: Search, slice_: Slice, by: str | None = None) -> bool:
     """Ask CP-SAT for schedules up to thresholds between lower bound and incumbent, until the slice is over.
 
-    The next attainable value above a refuted threshold becomes the lower bound, a schedule found is offered. `by` is
-    the name of the finder in reports, by default the current phase. Returns False if nothing was left to try before the
-    end of the slice; where work is counted always True.
+    There must be an incumbent. The next attainable value above a refuted threshold becomes the lower bound, a schedule
+    found is offered. `by` is the name of the finder in reports, by default the current phase. Returns False if it ended
+    before the slice, since nothing was left to try or the search is done; where work is counted always True.
     """
 
     def open_() -> tuple[Value, Value]:

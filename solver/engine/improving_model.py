@@ -14,7 +14,8 @@ from solver.engine.search import Search
 def improving_model(search: Search, literals: bool = True) -> ExactModel:
     """Return the exact model restricted to schedules no worse than the incumbent, with the incumbent as hint.
 
-    Without `literals` the order of passes on a device is stated by intervals and no-overlap, not by Boolean literals.
+    There must be an incumbent. Raises `TooLong` if CP-SAT's integers cannot represent the times. Without `literals` the
+    order of passes on a device is stated by intervals and no-overlap, not by Boolean literals.
     """
     problem, state = search.problem, search.incumbent.state
     assert state.timeline is not None

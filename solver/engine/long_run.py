@@ -23,7 +23,10 @@ _ENGINE = replace(SCHEDULES_ONLY, subsolvers=(TunedListSchedules(), BeamSchedule
 
 
 def search_long_run(problem: Problem, limits: Limits, stop: Event) -> list[Schedule]:
-    """Search for the least makespan; return every schedule that was the best so far, in the order found."""
+    """Search for the least makespan; return every schedule that was the best so far, in the order found.
+
+    So the last is the best, and the list is empty if none was found. The problem's own objective does not count.
+    """
     found = list[Timeline]()
 
     def keep(_: Progress) -> None:

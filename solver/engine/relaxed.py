@@ -30,7 +30,8 @@ class Relaxed:
 
     Bounds are always passed on. An order of plain passes is expanded to starting orders of the whole problem, except
     where that has activation modes, or where the stages of the relaxed problem are tasks of the whole one.
-    `decomposition` says in that case which stage is which task, and is None otherwise.
+    `decomposition` says in that case which stage is which task, and is None otherwise. Creating it computes the
+    analytic bounds of the relaxed problem and, unless there is a `decomposition`, runs the construction heuristics.
     """
 
     def __init__(

@@ -213,16 +213,17 @@ class Search:
 
     @property
     def limits(self) -> Limits:
-        """Limits of the solve, in which `workers` is the number left over by dedicated subsolvers at this moment.
+        """Limits of the solve; while a subsolver has a core of its own, `workers` is the number left over by it.
 
-        So they must be read again at each slice.
+        So they must be read again at each slice. Otherwise `workers` is that of the limits given, in which 0 means all
+        cores.
         """
         unchanged = self._within is None and not self.cores_taken
         return self._limits if unchanged else replace(self._limits, workers=self.workers)
 
     @property
     def workers(self) -> int:
-        """Number of workers of the solve, without those dedicated to one subsolver at this moment."""
+        """Number of workers of the solve, at least 1, without those dedicated to one subsolver at this moment."""
         of_solve = (self._limits.workers or os.cpu_count() or 1) if self._within is None else self._within.workers
         return of_solve - self.cores_taken
 
@@ -247,7 +248,10 @@ class Search:
         return self.ended or self.done() or self.clock.left() <= 0
 
     def open(self) -> None:
-        """Run every construction heuristic of the engine that applies, until one ends the search."""
+        """Run every construction heuristic of the engine that applies, in order, until one ends the search.
+
+        An error in one becomes a note, and the next one runs.
+        """
         for heuristic in self.engine.construction:
             with self.incumbent.defects_noted(heuristic.name):
                 if not self.ended and heuristic.applies(self):
@@ -286,18 +290,24 @@ class Search:
         """Offer a schedule with its best times.
 
         Return its timeline if that is as good as the incumbent or better, else None. One of equal value is no answer,
-        only a start of local search, and is not validated. `by` is the name of the finder in reports, by default the
-        current phase.
+        only a start of local search, and is not validated. Raises `Deadlock` if its passes wait for each other in a
+        cycle. `by` is the name of the finder in reports, by default the current phase.
         """
         timeline = best_times(self.problem, schedule)
         return timeline if self.incumbent.offer(timeline, by) == self.incumbent.value else None
 
     def start_from(self, schedule: Schedule) -> None:
-        """Offer a schedule with its best times, and keep it as a start of local search even if it is not the best."""
+        """Offer a schedule with its best times, and keep it as a start of local search even if it is not the best.
+
+        Of several with one value the first is kept. Raises `Deadlock` if its passes wait for each other in a cycle.
+        """
         self.start_from_timeline(best_times(self.problem, schedule))
 
     def start_from_timeline(self, timeline: Timeline) -> None:
-        """Offer a timeline, and keep it as a start of local search even if it is not the best."""
+        """Offer a timeline, and keep it as a start of local search even if it is not the best.
+
+        Of several with one value the first is kept. A start that is no better than the incumbent is not validated.
+        """
         value = self.incumbent.offer(timeline)
         self._starts.setdefault(value, timeline)
         self.own_value = value if self.own_value is None else min(value, self.own_value)
@@ -314,8 +324,9 @@ class Search:
     ) -> bool:
         """Run local search from the best schedule within `limits`, continuing where the last run ended.
 
-        `offer` is called with each better schedule. Returns False if there is no schedule, or none of its passes can
-        move. `done()` ends the run early.
+        `offer` is called with the best schedule of each run, better than the incumbent or not; it returns its timeline
+        if that is now the best, else None. `done()` ends all runs early. Returns False if there is no schedule, or none
+        of its passes can move, else True.
         """
         best = self.incumbent.timeline
         if best is None:
@@ -329,7 +340,7 @@ class Search:
     def starts(self) -> list[Timeline]:
         """Return the schedules from which local search starts, best first.
 
-        They are the best ones kept, at most `SEARCH.starts` of them.
+        They are the best ones kept, one for each value, at most `SEARCH.starts` of them.
         """
         return [self._starts[value] for value in sorted(self._starts)[: SEARCH.starts]]
 

@@ -47,7 +47,7 @@ class FirstSchedule:
 
 
 def _all_in_turn(jobs: Jobs) -> Ticks:
-    """Return the ticks that all jobs and lags take one after the other, an upper bound on the least makespan."""
+    """Return the ticks, rounded up, of all jobs and lags in sequence: an upper bound on the least makespan."""
     return -(-(sum(job.steps for job in jobs.jobs) + sum(one.lag for one in jobs.precedences)) // jobs.scale)
 
 

@@ -76,9 +76,10 @@ def _extended_in_order(problem: Problem) -> list[Heuristic]:
 
 
 def _offer(search: Search, short: Problem, heuristic: Heuristic) -> bool:
-    """Offer a heuristic's schedule of the short problem extended to all micro-batches.
+    """Offer a heuristic's schedule of the short problem extended to all micro-batches; True if it was offered.
 
-    False if that schedule does not apply, does not fit the memory, or has no part that repeats.
+    False if that schedule does not apply, does not fit the memory, or has no part that repeats. It replaces the
+    incumbent only if it is better.
     """
     found = candidate(short, heuristic)
     extendable = best_extendable([found.timeline]) if found.fits and found.timeline is not None else None

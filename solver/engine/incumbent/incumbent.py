@@ -33,8 +33,8 @@ class Incumbent:
     case of a bound with all bounds of its kind, and a note informs the user. `state` is one immutable record, replaced
     in a single assignment, since threads read it at any moment.
 
-    `certificates` are the bounds known at the start, strongest first. `report` is called with the state at each
-    improvement; `phase` is the name of the current step in these reports.
+    `certificates` are the bounds known at the start, at least one, strongest first. `report` is called with the state
+    at each improvement; `phase` is the name of the current step in these reports.
     """
 
     def __init__(self, problem: Problem, certificates: Sequence[Certificate], clock: Clock, report: Report) -> None:
@@ -81,9 +81,9 @@ class Incumbent:
     def offer(self, timeline: Timeline, by: str | None = None) -> Value:
         """Keep a timeline if it is valid and better than the best; return its value in ticks of the problem.
 
-        A timeline that is no better is not validated; an invalid one is noted as a defect. If its value is below the
-        lower bound, each bound above the value is wrong, and all bounds of these kinds are dropped. `by` is the name of
-        the finder in reports, by default the current phase.
+        The value is returned whether or not it is kept. A timeline that is no better is not validated; an invalid one
+        is noted as a defect. If its value is below the lower bound, each bound above the value is wrong, and all bounds
+        of these kinds are dropped. `by` is the name of the finder in reports, by default the current phase.
         """
         value = value_of(self._problem, timeline)
         if self.value is not None and value >= self.value:
@@ -135,7 +135,10 @@ class Incumbent:
             self.judge(certificate, finding)
 
     def judge(self, certificate: Certificate, finding: Finding) -> None:
-        """Apply the verdict of a check: a refused certificate is noted as a defect and all of its kind are dropped."""
+        """Apply the verdict of a check: a refused certificate is noted as a defect and all of its kind are dropped.
+
+        Any other is recorded as checked, so that `check_bound` does not check it again.
+        """
         if finding.verdict is Verdict.REFUSED:
             text = f"a lower bound did not stand the check of its evidence: {finding.text}"
             self.distrust(Disagreement(text, certificate.kind))

@@ -20,8 +20,8 @@ class State:
     """Best timeline and its value in ticks of the problem, certificate of the lower bound, notes, and history.
 
     Timeline and value are None before the first schedule. `certificates` are all with an argument for the user,
-    strongest first; `distrusted` are the kinds of certificates of which one was found wrong. No state has a lower bound
-    above its value.
+    strongest first; `distrusted` are the kinds of certificates of which one was found wrong. `history` has the moments
+    at which value or bound changed, earliest first. No state has a lower bound above its value.
     """
 
     problem: Problem

@@ -90,7 +90,7 @@ class BeamSchedules:
 
 
 def _up_to_incumbent(search: Search, bounds: CompletionBounds) -> CompletionBounds:
-    """Return the completion bounds with the incumbent's value, in ticks, as the value that pruned orders reach."""
+    """Return completion bounds that prune orders which cannot end before the incumbent; unchanged without one."""
     value = search.incumbent.state.value
     return bounds if value is None else bounds._replace(value=int(value))
 

@@ -95,7 +95,8 @@ def _improve_alone(search: Search, by: str) -> bool:
 
     That is so if CP-SAT completed, or found nothing for as long as the time that is left. The search is also ended, to
     be restarted, when others have had a better bound for as long as it ran until they got it; not sooner, since with
-    its learnt clauses it may soon pass them. Results are reported under the name `by`.
+    its learnt clauses it may soon pass them. Results are reported under the name `by`. Raises `TooLong` if CP-SAT's
+    integers cannot represent the times.
     """
     clock, incumbent = search.clock, search.incumbent
     began, since, reached = clock.seconds, inf, incumbent.lower_bound
@@ -125,7 +126,8 @@ def _improve_alone(search: Search, by: str) -> bool:
 def _from_what_is_proved(own: CoreGuided, search: Search, slice_: Slice) -> Generator[None, Slice, Slice | None]:
     """Search from the proved bound upwards, slice after slice, until others have proved more.
 
-    Returns the slice with which to restart; None if CP-SAT completed, or there was no time to build the model.
+    Returns the slice with which to restart; None if CP-SAT completed, or there was no time to build the model. Raises
+    `TooLong` if CP-SAT's integers cannot represent the times.
     """
     clock, reached = search.clock, search.incumbent.lower_bound
     began, stated, heard, least = clock.seconds, False, 0.0, 0.0  # the last report, and the shortest slice then
@@ -161,7 +163,8 @@ def _from_what_is_proved(own: CoreGuided, search: Search, slice_: Slice) -> Gene
 def _improve(search: Search, limits: Limits, stop: Event, callback: Callback) -> bool:
     """Build the model and search it on one core within the time left, reporting to `callback`.
 
-    True if CP-SAT completed; False too if there was no time to build the model.
+    True if CP-SAT completed; False too if there was no time to build the model. Raises `TooLong` if CP-SAT's integers
+    cannot represent the times.
     """
     model = within(Deadline.after(search.clock.left(), stop), partial(improving_model, search))
     if model is not None:

@@ -20,7 +20,10 @@ from solver.parameters import tunable, tuned
 
 
 class _Width(NamedTuple):
-    """The schedules of the searches of one width, with their best times, and the number of nodes of these searches."""
+    """The schedules of the searches of one width with their best times, best first, and the nodes of these searches.
+
+    `nodes` is their number in all.
+    """
 
     timelines: list[Timeline]
     nodes: int
