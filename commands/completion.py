@@ -50,7 +50,7 @@ def run(args: Namespace) -> Exit:
 
 
 def _with_values(parser: ArgumentParser) -> ArgumentParser:
-    """Return the parser with each argument's values marked for completion, as files or as names."""
+    """Return the parser itself, in which each argument's values are now marked for completion, as files or names."""
     names = _names()
     for action in _actions(parser):
         known = next((names[flag] for flag in action.option_strings if flag in names), None)

@@ -34,7 +34,8 @@ from solver.analysis.pareto_sweep import FLAT, frontier
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments: problem file, objective, limits, `--points`, `--memory`, picture, `--watch`, and `--json`.
 
-    `--points` is the number of capacities to solve for, `--memory` their range as text `A..B`, None where not given.
+    `--points` is the number of capacities to solve for. `--memory`, typed as `A..B`, is their range as two numbers;
+    None where not given.
     """
     add_problem(parser)
     add_watch(parser)

@@ -35,9 +35,10 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Search the best interleaving of one stage's forward and another's backward, print it, and with `-o` draw it.
+    """Search the best interleaving of a forward and a backward, print it, and with `-o` draw it.
 
-    Exit code `INTERRUPTED` after Ctrl-C, else `DONE`. `BadInput` for a picture of an unknown format, before the search.
+    Exit code `INTERRUPTED` after Ctrl-C, else `DONE`. `BadInput` for a picture of an unknown format, before the search,
+    and for stages that do not exist or are on no common device.
     """
     problem = problem_of(args.problem, None)
     if args.output:

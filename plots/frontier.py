@@ -88,8 +88,9 @@ def draw_frontier(
 ) -> None:
     """Draw the frontier as steps by rising memory: a value found also holds with more memory, a bound with less.
 
-    `bounds` are (memory, bound) by rising memory, each valid between the memory of the previous one and its own; `own`
-    is the capacity in the problem file, drawn as a line. `within` is the range of memory shown; None for all of it.
+    `spots` are by rising memory too; neither they nor `bounds` may be empty. `bounds` are (memory, bound) by rising
+    memory, each valid between the memory of the previous one and its own; `own` is the capacity in the problem file,
+    drawn as a line. `within` is the range of memory shown; None for all of it.
     """
     places = [*((spot.memory, spot.value) for spot in spots), *((one.memory, one.value) for one in known)]
     _scale(axes, "x", list(within or ()) or [memory for memory, _ in places] + ([] if own is None else [own]))

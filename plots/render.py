@@ -211,7 +211,7 @@ def _both_ends(timeline: Timeline, figure: Figure, place: SubplotSpec, draw: Dra
 
 
 def natural_width(timeline: Timeline, window: Window | None = None) -> float:
-    """Return the width in inches at which a number fits the typical box.
+    """Return the width in inches at which a number fits the typical box of a window (ticks; None: of all time).
 
     A small number then fits a box of the narrowest tenth.
     """

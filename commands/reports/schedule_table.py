@@ -134,7 +134,7 @@ def bar_of(metrics: Metrics, objective: Objective, bound: Ticks) -> Bar:
 
 
 def drawn(bars: Sequence[Bar], columns: int) -> list[Cell]:
-    """Draw the bars to scale, the longest with `columns` characters."""
+    """Return the bars drawn to scale, one a cell in the given order, the longest with `columns` characters."""
     longest = max((bar.value for bar in bars), default=0.0) or 1.0
     return [_drawn(bar, columns / longest) for bar in bars]
 

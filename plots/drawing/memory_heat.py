@@ -85,7 +85,7 @@ def _most(steps: Sequence[tuple[Ticks, MemorySteps]], end: Ticks) -> NDArray[np.
 
 
 def is_dense(timeline: Timeline) -> bool:
-    """Return True if there are many devices, and no host whose memory has to be drawn too."""
+    """Return True if there are `PARAMS.fewest_devices` or more, and no host whose memory has to be drawn too."""
     return timeline.problem.devices >= PARAMS.fewest_devices and not timeline.problem.network.hosts
 
 

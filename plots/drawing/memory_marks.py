@@ -19,7 +19,7 @@ STATIC = "#8f98a3"
 
 
 def without_notches(steps: list[tuple[Ticks, MemorySteps]]) -> Iterator[tuple[Ticks, MemorySteps]]:
-    """Yield the (tick, level) steps without dips of no duration: for each tick its highest level, then its last.
+    """Yield (tick, level) steps without dips of no duration: two for each tick, its highest level, then its last.
 
     A dip is there where a backward frees memory that a forward takes at the same tick; spikes are kept.
     """

@@ -49,7 +49,8 @@ def name_lanes(problem: Problem, axes: Axes, names: Mapping[str, tuple[float, fl
 def mark_phases(timeline: Timeline, axes: Axes, names: Sequence[str] = PHASES) -> list[tuple[Handle, str]]:
     """Draw a dashed line in every row where its device changes phase, and name the first device's phases above.
 
-    Returns the legend's entry in a list, empty if no device has phases.
+    `names` are those of the three phases, in order. Returns the legend's entry in a list, empty if no device has
+    phases.
     """
     problem = timeline.problem
     found = [phases(timeline, device) for device in range(problem.devices)]

@@ -26,7 +26,7 @@ def sentences(plain: str) -> str:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A few sentences."""
+    """A few sentences; what is between backticks is shown as code."""
 
     text: str
 
@@ -36,7 +36,7 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Points:
-    """A list of sentences."""
+    """A list of texts, a point each; what is between backticks is shown as code."""
 
     texts: Sequence[str]
 
@@ -98,7 +98,7 @@ class Picture:
 
 
 def dark(svg: bytes) -> bytes:
-    """Return a picture for a dark page: background, lines, text and dark greys change, other colours do not."""
+    """Return a matplotlib SVG for a dark page: background, lines, text and dark greys change, other colours stay."""
     drawn = re.sub(r"(fill|stroke): (#[0-9a-f]{6}|white|black)", _at_night, svg.decode())
     return drawn.replace("<defs>", f"<style>text {{ fill: {_INK} }}</style>\n <defs>", 1).encode()
 
@@ -135,7 +135,8 @@ class Moment:
 class Course:
     """A chart of best value and lower bound over the time of a search; at most one in a report.
 
-    `what` and `unit` name the objective and its unit; `end` is when the search ended, in seconds.
+    `what` and `unit` name the objective and its unit; `moments` are in the order of time, `end` is when the search
+    ended, in seconds.
     """
 
     what: str

@@ -28,7 +28,7 @@ def render_bubble(found: Table, x: Axis, format: Format = "png") -> bytes:
     """Return the picture of idle time (mean over devices, in per cent) against `x`, a line for each series of cells.
 
     There are lines for the proved bounds and the bubble rate too, and for published schedules: each of them if there is
-    one series, else the best.
+    one series, else the best. Some cell must have a schedule, and `x` must have numbers in all cells.
     """
     shown = panels(found, x)
     figure, grid = figure_of_panels([panel.title for panel in shown])

@@ -28,7 +28,7 @@ def render_memory(found: Table, x: Axis, format: Format = "png") -> bytes:
     """Return the picture of time against memory, the axis `x`.
 
     In the upper part times are steps: a value found is valid with more memory too, a bound with less. The lower part
-    has the time saved by each further unit of memory, from each capacity to the next.
+    has the time saved by each further unit of memory, from each capacity to the next. Some cell must have a schedule.
     """
     shown = panels(found, x)
     figure, grid = figure_of_panels([panel.title for panel in shown], (1.0, 0.38))

@@ -37,8 +37,8 @@ class Scale:
 def render_ratio(found: Table, numeric: Sequence[Axis], format: Format = "png") -> bytes:
     """Return the picture of the best published value divided by the best found.
 
-    It is a map over the axes `numeric` of a sweep. It has a panel for each value of the axes that are not axes of the
-    map, up to `MOST_PANELS`. `format` is that of the bytes returned.
+    It is a map over the axes `numeric` of a sweep, two or more. It has a panel for each value of the axes that are not
+    axes of the map, up to `MOST_PANELS`. `format` is that of the bytes returned.
     """
     down, across, panel_scales = scales(found, numeric)
     rows_by_title: dict[str, list[Row]] = {}
@@ -76,8 +76,8 @@ def render_ratio(found: Table, numeric: Sequence[Axis], format: Format = "png") 
 def scales(found: Table, numeric: Sequence[Axis]) -> tuple[Scale, Scale, list[Scale]]:
     """Return the map's vertical and horizontal axes, and those of panels.
 
-    They are devices, micro-batches a device, and memory a device, if the sweep has these; else its axes of numbers,
-    `numeric`, in order.
+    They are devices, micro-batches a device, and memory a device, if the sweep has these, then its other axes of
+    numbers (`numeric`, two or more) in order. Without an axis of devices, micro-batches and memory are not divided.
     """
     by_path = {axis.path: axis for axis in numeric}
     devices = by_path.get("devices")

@@ -68,11 +68,11 @@ class Program(NamedTuple):
 
     @property
     def is_loop(self) -> bool:
-        """True if stages are placed as Megatron places them: stage s on rank s mod p."""
+        """True if stages are placed as Megatron places them: of p ranks, stage s is on rank s mod p."""
         return all(where == stage % len(self.rows) for stage, where in enumerate(self.rank_of_stage))
 
     def stages_of(self, rank: int) -> list[int]:
-        """Return the stages of a rank, in the order of its model chunks."""
+        """Return the stages of a rank, ascending: model chunk i of the rank is entry i."""
         return [stage for stage, where in enumerate(self.rank_of_stage) if where == rank]
 
 

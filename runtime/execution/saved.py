@@ -13,7 +13,7 @@ import torch
 
 
 class _View(NamedTuple):
-    """A saved tensor as a view of a storage: address of the storage, element type, offset, size and strides."""
+    """A saved tensor as a view: address of its storage (`memory`), type of elements; offset and strides in elements."""
 
     memory: int
     dtype: torch.dtype
@@ -25,8 +25,8 @@ class _View(NamedTuple):
 class Saved:
     """The tensors that one forward saves for its backward, and their copies on the host.
 
-    Tensors of `stay` (parameters, the stage's input) are never moved. `share` is the part, 0 to 1, of the bytes of all
-    others that `move_out` moves at most.
+    Tensors of `stay` (parameters, the stage's input), and views of them, are never moved. `share` is the part, 0 to 1,
+    of the bytes of all others that `move_out` moves at most.
     """
 
     def __init__(self, stay: Iterable[torch.Tensor], share: float) -> None:
@@ -34,7 +34,10 @@ class Saved:
         self._share, self._here, self._host = share, dict[int, Any](), dict[int, Any]()
 
     def collect(self) -> AbstractContextManager[Any]:
-        """Return a context that collects the tensors saved by a forward run inside."""
+        """Return a context in which a forward must run so that its saved tensors are collected.
+
+        The backward runs outside of it, and after `move_in` if `move_out` was called: else it raises `KeyError`.
+        """
         return torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack)
 
     def _pack(self, tensor: torch.Tensor) -> Any:
@@ -55,9 +58,9 @@ class Saved:
         return tensor
 
     def move_out(self) -> int:
-        """Copy saved tensors to the host, the largest first.
+        """Copy saved tensors to the host, the largest first, free them on the device, and return the bytes moved.
 
-        None with which more than `share` of the bytes would be moved is copied. Returns the number of bytes moved.
+        A tensor with which more than `share` of the bytes would be moved stays, and smaller ones are tried.
         """
         most, moved = self._share * sum(one.nbytes() for one in self._here.values()), 0
         for where, storage in sorted(self._here.items(), key=lambda item: -item[1].nbytes()):
@@ -68,7 +71,7 @@ class Saved:
         return moved
 
     def move_in(self) -> None:
-        """Copy the tensors on the host back to the device they came from."""
+        """Copy the tensors on the host back to the device they came from; nothing happens if there are none."""
         for where, (storage, device) in self._host.items():
             self._here[where] = _copied(storage, device)
         self._host.clear()

@@ -17,8 +17,8 @@ _STREAMS: dict[int, Any] = {}
 class Streams:
     """Launcher of a rank's steps on its GPU streams in one iteration.
 
-    There are events where a step waits for another stream. One thread launches all steps of the row `row`, each after
-    the steps that it waits for.
+    `row` are all steps of the rank, in order; its sends and receives are ignored. One thread must launch the others by
+    `run`, each after the steps that it waits for: an event makes it wait on the GPU.
     """
 
     def __init__(self, row: Iterable[Step]) -> None:

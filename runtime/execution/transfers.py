@@ -22,9 +22,9 @@ Name: TypeAlias = tuple[Any, ...]
 class Transfers:
     """The sends and receives of one rank in one iteration, by name of the tensor.
 
-    `send` and `receive` post a transfer with rank `peer`. `take` returns a tensor once it has arrived, or one that
-    another stage of this rank left by `hand_over`. `finish` waits until all has been sent. `empty(name)` makes the
-    tensor into which the tensor of that name is received.
+    `send` and `receive` post a transfer with rank `peer` of the process group `group`, and do not wait. `take` returns
+    a tensor once it has arrived, or one that another stage of this rank left by `hand_over`. `finish` waits until all
+    has been sent. `empty(name)` makes the tensor into which the tensor of that name is received.
     """
 
     def __init__(self, group: Any, empty: Callable[[Name], torch.Tensor]) -> None:
@@ -48,7 +48,10 @@ class Transfers:
         self._coming[name] = tensor, work, peer, len(self._leaving.get(peer, ()))
 
     def take(self, name: Name) -> torch.Tensor:
-        """Return the tensor of this name and forget it; wait for it to arrive if another rank sends it."""
+        """Return the tensor of this name and forget it; wait for it to arrive if another rank sends it.
+
+        `KeyError` if it was neither handed over nor posted by `receive`, or has been taken.
+        """
         if name in self._here:
             return self._here.pop(name)
         tensor, work, peer, sent = self._coming.pop(name)

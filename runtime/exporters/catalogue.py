@@ -13,7 +13,7 @@ from pipesched.registry import Registry
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.validator import validate
 
-# The text of each file by its suffix: the caller chooses the stem.
+# The text of each file by its suffix, as `.csv`: the caller puts the stem before it.
 Files = dict[str, str]
 
 
@@ -38,11 +38,11 @@ class Option:
 class Exporter:
     """A format of exported schedules.
 
-    `write` returns the text of all files, `suffix` is the ending of the main one. `refuse` raises `BadInput` for an
-    order that the other program cannot run. `warnings` returns what the other program does differently from what the
-    schedule suggests. `proof` returns a sentence on the rules under which the exported program was proved free of
-    deadlock, and raises `BadInput` with the cycle of waits if it is not; it is None for formats that nobody executes.
-    `options` are the options of the format.
+    `write` returns the text of all files, `suffix` is the ending of the main one, as `.csv`. `refuse` raises `BadInput`
+    for an order that the other program cannot run. `warnings` returns texts on what the other program does differently
+    from what the schedule suggests. `proof` returns a sentence on the rules under which the exported program was proved
+    free of deadlock, and raises `BadInput` with the cycle of waits if it is not; it is None for formats that nobody
+    executes. `options` are the options of the format.
 
     The other fields say what a format can express: `streams`, the order of tasks on several streams, not of whole
     passes alone; `copies`, copies to the host on streams of their own, and recomputation, as whole passes; `features`,
@@ -67,12 +67,13 @@ class Exporter:
     every_feature: bool = False
 
     def export(self, timeline: Timeline, options: Mapping[str, str] | None = None, stem: str = "schedule") -> Files:
-        """Return the files by suffix, the main file included.
+        """Return the text of the files by suffix, the main file included; none is written.
 
-        `BadInput` if the timeline is invalid or cannot be expressed. `options` are values of the format's options by
-        name; `stem` is the files' path without suffix. Only a valid timeline is written: runtimes trust their input,
-        and a pass that is missing or appears twice results in a hang or in silently wrong gradients. Exceeding the
-        memory is allowed, since the order itself is right.
+        `BadInput` if the timeline is invalid or cannot be expressed, or an option is unknown or has a value that is not
+        allowed. `options` are values of the format's options by name, others have their defaults; `stem` is the path
+        that the caller will give the files, without suffix, for formats whose files name each other. Runtimes trust
+        their input: a pass that is missing or appears twice results in a hang or in silently wrong gradients. Exceeding
+        the memory is allowed, since the order itself is right.
         """
         settings = self._settings(options or {}) | {"stem": stem}
         self.check(timeline)

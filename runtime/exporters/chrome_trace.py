@@ -116,7 +116,7 @@ def _boxes(timeline: Timeline, device: DeviceId) -> list[_Box]:
 
 
 def _nanoseconds(problem: Problem) -> Fraction:
-    """Return the nanoseconds in a tick."""
+    """Return the nanoseconds in a tick; a unit of the file that is no time counts as a millisecond."""
     return Fraction(problem.tick * (seconds_in(problem.time_unit) or _UNKNOWN_UNIT) * 10**9)
 
 

@@ -70,7 +70,10 @@ class Word(NamedTuple):
 
 
 def spelt(row: Sequence[Instruction]) -> list[Word]:
-    """Return a device's lowered program (passes, sends, receives) as DeepSpeed instructions, in the same order."""
+    """Return a device's lowered program (passes, sends, receives) as DeepSpeed instructions, in the same order.
+
+    `KeyError` for passes other than F and BW.
+    """
     names = {F: "ForwardPass", BW: "BackwardPass"}
     tensors = {Tensor.ACTIVATION: "Activation", Tensor.GRADIENT: "Grad"}
     words: list[Word] = []

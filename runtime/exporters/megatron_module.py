@@ -51,7 +51,7 @@ install(DOCUMENT)
 def module_text(document: Mapping[str, Any], proof: str) -> str:
     """Return the text of a module that, when imported, has Megatron run a document of `runtime.exporters.megatron`.
 
-    `proof` is a sentence for the module's docstring: that the programs end, and why.
+    `proof` says that the programs end, and why, for the module's docstring: a sentence without capital and full stop.
     """
     return _MODULE.format(
         schedule=document["schedule"],
@@ -81,7 +81,7 @@ def _sources() -> str:
 
 
 def _merged(imports: Sequence[ast.Import | ast.ImportFrom]) -> str:
-    """Return the imports of all modules, each once: `from __future__` first, then `import` before `from`."""
+    """Return the imports of all modules as text, each once: `from __future__` first, then `import` before `from`."""
     whole = sorted({ast.unparse(node) for node in imports if isinstance(node, ast.Import)})
     names: dict[str, set[str]] = {}
     for node in imports:

@@ -52,8 +52,8 @@ def order_of(schedule: Schedule, stage: StageId, *kinds: PassKind) -> tuple[Micr
 def labels(timeline: Timeline, stage: StageId) -> tuple[int, ...]:
     """Return the new number of each micro-batch with which the forwards of `stage` run in the order 0, 1, 2, ...
 
-    Entry j is the new number of micro-batch j. Micro-batches may be renumbered freely: a number only selects the slice
-    of the batch.
+    Entry j is the new number of micro-batch j; `KeyError` if one does not visit the stage, as with several chains.
+    Micro-batches may be renumbered freely: a number only selects the slice of the batch.
     """
     label_of = {microbatch: label for label, microbatch in enumerate(order_of(timeline.schedule, stage, F))}
     return tuple(label_of[microbatch] for microbatch in range(timeline.problem.microbatches))

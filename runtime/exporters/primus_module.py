@@ -88,6 +88,8 @@ schedule_table_factory.pp_algorithm_map[ALGORITHM] = Planned
 def module_text(**values: object) -> str:
     """Return the text of the module.
 
-    The arguments (`values`) fill in the placeholders of the same names in its template.
+    The arguments (`values`) fill in the placeholders of the same names in its template: `schedule`, `problem`,
+    `version`, `proof`, `algorithm`, `offload` as text; the numbers `devices`, `chunks` (of a device) and
+    `microbatches`; `ranks` and `chunk_of_stage`, lists by stage; `rows`, the lines of a tuple of texts, one a rank.
     """
     return _MODULE.format(**values)

@@ -19,7 +19,7 @@ def rank_program(name: str, timeline: Timeline) -> dict[str, Any]:
 
     It has the name of the `schedule`, `microbatches`, `rank_of_stage`, the shares that copies move by stage
     (`offloaded`), and the `rows` as text. Raises `BadInput`, whose text begins with `name`, if the executor cannot run
-    the schedule.
+    the schedule or the programs would not end.
     """
     problem = timeline.problem
     every_device_works(name, "our executor of copies and recomputation", problem.placement)
@@ -44,7 +44,7 @@ def rank_program(name: str, timeline: Timeline) -> dict[str, Any]:
 
 
 def offloaded_shares(timeline: Timeline) -> list[float]:
-    """Return for each stage the part of an activation, 0 to 1, that its copy to the host moves.
+    """Return for each stage the part of an activation, 0 to 1, that its offload moves, to a host or another device.
 
     0 for a stage without one.
     """

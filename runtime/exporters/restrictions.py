@@ -19,7 +19,7 @@ _Adapted = Callable[[Problem, Schedule], Schedule]
 
 @dataclass(frozen=True)
 class Restriction:
-    """A runtime, its exporter, and how problems and schedules are fitted to it.
+    """A runtime that `--for` names, the name of its exporter, and how problems and schedules are fitted to it.
 
     `restricted` returns the problem restricted to what the runtime supports; `adapted` rewrites a schedule found for
     that problem so that it satisfies the restriction. The exporter may still refuse the schedule. `words` returns what

@@ -14,9 +14,10 @@ CSV, _META = ".csv", ".meta.json"
 
 
 def write(timeline: Timeline, _: Settings) -> Files:
-    """Return the text of the CSV and of its side file, by suffix.
+    """Return the text of the CSV and of its side file, by suffix (`.csv`, `.meta.json`); no file is written.
 
-    `BadInput` if the transfers that PyTorch adds would deadlock.
+    `BadInput` if the transfers that PyTorch adds would deadlock. A placement with several chains, which `refused`
+    refuses, must not be given.
     """
     label = last_stage_labels(timeline)
     rows = [[cell(one, label) for one in computes_of(timeline, d)] for d in range(timeline.problem.devices)]

@@ -32,8 +32,8 @@ def refuse(name: str, placement: Placement) -> None:
 def last_stage_labels(timeline: Timeline) -> tuple[int, ...]:
     """Return the new number of each micro-batch, such that the last stage's forwards run 0, 1, 2, ...
 
-    PyTorch appends each loss as it is computed and looks it up by micro-batch number: any other order on the last stage
-    crashes or silently gives wrong gradients.
+    Entry j is the new number of micro-batch j. PyTorch appends each loss as it is computed and looks it up by number:
+    any other order on the last stage crashes or silently gives wrong gradients. For placements with one chain.
     """
     return labels(timeline, timeline.problem.placement.stages - 1)
 
@@ -86,7 +86,7 @@ def _backward(schedule: Schedule) -> str:
 
 
 def notes(timeline: Timeline) -> list[str]:
-    """Return a sentence for the user on each difference between PyTorch's execution and the schedule as written."""
+    """Return a sentence for the user on each difference between PyTorch's execution and the schedule; may be empty."""
     return list(_differences(timeline))
 
 

@@ -132,7 +132,7 @@ def prove(program: Program, semantics: Semantics) -> Proof:
 
 
 def proved(name: str, program: Program, semantics: Sequence[Semantics] = (Semantics.RENDEZVOUS,)) -> str:
-    """Return one sentence that names the rules under which a program was proved to end.
+    """Return a clause (`free of deadlock: ...`) that names the rules under which a program was proved to end.
 
     Raises `BadInput`, whose lines begin with `name`, if transfers do not match or waits form a cycle.
     """

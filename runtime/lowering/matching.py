@@ -22,7 +22,8 @@ def pair_mistakes(program: Program) -> list[str]:
     """Return sentences on mistakes in the sends and receives of all devices; empty if they are right.
 
     Right are transfers with both ends on their two devices, of exactly the tensors needed, in the same order at both
-    ends. The last two are looked at only if the first holds, and of an order only the first difference is reported.
+    ends. The last two are looked at only if the first holds, and of the order between two devices only the first
+    difference is reported.
     """
     ends = list(unmatched(program))
     return ends or [*_complete(program), *_orders(program)]

@@ -35,11 +35,15 @@ class TaskTransfer(NamedTuple):
 
 # The transfers of each device, sent and received, in the order in which it runs them.
 TransferRows: TypeAlias = tuple[tuple[TaskTransfer, ...], ...]
+# The steps of every stream of every device, in order, as `stream_programs` returns them.
 Streams: TypeAlias = Mapping[Resource, Sequence[Step]]
 
 
 def transfer_rows(timeline: Timeline, streams: Streams) -> TransferRows:
-    """Return the transfers of every device, both sent and received, in order; equal timelines give equal ones."""
+    """Return the transfers of every device, both sent and received, in order; equal timelines give equal ones.
+
+    Raises `Deadlock` if waits form a cycle.
+    """
     return tuple(tuple(one for one in row if isinstance(one, TaskTransfer)) for row in sequence_rows(timeline, streams))
 
 

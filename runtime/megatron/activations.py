@@ -33,7 +33,7 @@ class Activations:
         self._saved, self._random = dict[tuple[int, int], Saved](), dict[tuple[int, int], RandomState]()
 
     def forward(self, step: Step, x: Any) -> None:
-        """Run a forward on input `x`, and keep what its backward needs.
+        """Run a forward on input `x`, None for stage 0, and keep what its backward needs.
 
         That is all saved tensors, also those that an offload moves later; for a recomputation only the input and random
         state.
@@ -82,7 +82,7 @@ class Activations:
             self.leaving(step)
 
     def take(self, step: Step) -> tuple[Any, Any]:
-        """Return the input and output of a forward, for its backward, and release what it saved."""
+        """Return input and output of a forward, for its backward, and forget them; the input is None for stage 0."""
         where = step.stage, step.microbatch
         self._saved.pop(where, None)
         return self._inputs.pop(where), self._outputs.pop(where)

@@ -21,7 +21,7 @@ class NumberedBatches:
         self._microbatch, self._place = 0, 0
 
     def begin(self, microbatch: int) -> None:
-        """Select the micro-batch whose items are read next."""
+        """Select the micro-batch whose items are read next, from its first on."""
         self._microbatch, self._place = microbatch, 0
 
     def __iter__(self) -> NumberedBatches:

@@ -14,9 +14,9 @@ from runtime.megatron.forwards import Forwards
 
 @torch.no_grad()
 def evaluate(program: Program, call: Call) -> list[Any]:
-    """Run the forwards of a program; return the loss function's results in the order of the micro-batches' numbers.
+    """Run this rank's forwards of a program; return the loss function's results by ascending micro-batch number.
 
-    They are empty except on the last stage's rank. No deadlock is possible: a part of a proved order is proved too,
+    The list is empty except on the last stage's rank. No deadlock is possible: a part of a proved order is proved too,
     since nothing in it waits for what is left out.
     """
     forwards, transfers = Forwards(program, call), Transfers(call.group, lambda _: call.empty())

@@ -13,9 +13,10 @@ from runtime.megatron.call import Call
 
 
 class Forwards:
-    """The forwards of one call of Megatron's forward-backward function.
+    """The forwards of one call of Megatron's forward-backward function, on the rank of the call.
 
-    `run` runs that of a step and returns its output. `tokens` sums the token counts of the loss functions.
+    `run` runs that of a step and returns its output. `tokens`, a tensor of one number on the GPU, sums the token counts
+    that the loss functions returned.
     """
 
     def __init__(self, program: Program, call: Call) -> None:
@@ -38,7 +39,7 @@ class Forwards:
         return stage not in self._begun
 
     def run(self, step: Step, x: Any, again: bool = False, kept: bool = False) -> Any:
-        """Run a forward and return its output; on the last stage, the loss.
+        """Run a forward on input `x` (None for stage 0) and return its output; on the last stage, the loss.
 
         `again`: it is a recomputation, and counts no tokens or losses; `kept`: the forward will be recomputed, so its
         data items are kept.

@@ -20,9 +20,10 @@ _FUNCTIONS = ("forward_backward_pipelining_without_interleaving", "forward_backw
 class ForwardBackward:
     """A replacement for a forward-backward function of Megatron.
 
-    Trains by the schedule for its number of micro-batches. `original` is Megatron's own function, which still
-    evaluates, unless stages are placed differently. `executed` has the steps that this rank ran in the last iteration,
-    as text; `moved` is the number of bytes that it copied to the host.
+    It trains by the schedule in `programs` for the call's number of micro-batches; `ValueError` without one. `original`
+    is Megatron's own function, which still evaluates, unless stages are placed differently. `executed` has the steps
+    that this rank ran in the last training iteration, as text, in order; `moved` is the number of bytes that it copied
+    to the host in it.
     """
 
     def __init__(self, original: Any) -> None:

@@ -19,7 +19,10 @@ from runtime.megatron.weight_gradients import WeightGradients
 
 
 class Iteration:
-    """One iteration of a rank; tensors are named by the pass that yields them: (kind, stage, micro-batch)."""
+    """One iteration of a rank, to be run once; tensors are named by (kind, stage, micro-batch) of their pass.
+
+    `executed` has the steps run so far as text, `activations` the losses, tokens and bytes copied to the host.
+    """
 
     def __init__(self, program: Program, call: Call) -> None:
         self._program, self._call, self._row = program, call, program.rows[call.rank]
@@ -101,7 +104,10 @@ class Iteration:
 
 
 def _backward_step(x: Any, output: Any, gradient: Any, config: Any) -> Any:
-    """Call Megatron's backward step, which before 0.17 also takes the type of the model."""
+    """Return the gradient of input `x`, from Megatron's backward step; `gradient` is that of `output`, None for a loss.
+
+    Before 0.17 the step also takes the type of the model.
+    """
     more = (
         (ModelType.encoder_or_decoder,) if "model_type" in inspect.signature(schedules.backward_step).parameters else ()
     )

@@ -26,7 +26,8 @@ from runtime.execution.program import Program
 def place(program: Program) -> None:
     """Make Megatron build the stages of each rank where the program runs them.
 
-    Nothing is changed where that is Megatron's own placement: stage s on rank s mod p.
+    It replaces functions of Megatron for good. Nothing is changed where the program has Megatron's own placement: stage
+    s on rank s mod p.
     """
     if program.is_loop:
         return

@@ -13,7 +13,7 @@ from runtime.megatron.weight_gradients import computed_in_w
 
 
 class Reductions:
-    """Gradient reductions of one rank's chunks in one iteration.
+    """Gradient reductions of one rank's chunks in one iteration; an argument `chunk` is an index in `chunks`, from 0.
 
     The last backward or weight pass of a chunk starts its reduction. `close` restores Megatron's settings, after an
     error too.

@@ -15,6 +15,7 @@ from megatron.core.tensor_parallel import layers
 
 from runtime.megatron.transformer_engine import delayed_modules
 
+# Computes one weight gradient, and adds it to the parameter.
 Later: TypeAlias = Callable[[], None]
 
 # Weight gradients left by the backward that runs now; None outside of one. Autograd never runs two at a time.
@@ -22,7 +23,10 @@ _RUNNING: list[list[Later] | None] = [None]
 
 
 class WeightGradients:
-    """Deferred weight gradients of one rank's chunks; `split` is True if the schedule has W passes."""
+    """Deferred weight gradients of one rank's chunks; `split` is True if the schedule has W passes.
+
+    An argument `chunk` is an index in `chunks`, from 0.
+    """
 
     def __init__(self, chunks: list[Any], split: bool) -> None:
         self._waiting: dict[tuple[int, int], list[Later]] = {}
@@ -45,7 +49,8 @@ class WeightGradients:
     def compute(self, chunk: int, microbatch: int) -> None:
         """Compute the weight gradients that a backward of this chunk and micro-batch deferred.
 
-        Those of Transformer Engine, too.
+        Of Transformer Engine's layers it computes those of the chunk's earliest backward that still waits. `KeyError`
+        if no backward of this chunk and micro-batch waits.
         """
         for later in self._waiting.pop((chunk, microbatch)):
             later()
@@ -67,6 +72,7 @@ def computed_in_w(chunk: Any) -> list[torch.nn.Parameter]:
 def split_linears() -> None:
     """Replace forward and backward of Megatron's linear function, so that it defers its weight gradient in `put_aside`.
 
+    To be called once in a process.
     It computes it at once where the weight is no parameter of its own, and with sequence parallelism.
     """
     function = layers.LinearWithGradAccumulationAndAsyncCommunication

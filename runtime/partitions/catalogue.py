@@ -29,9 +29,9 @@ class PartitionFormat:
 
     `write` raises `BadInput` with one line, beginning with the format's name, if the runtime cannot express the
     partition. `read` takes the text of the setting `main`, the number of devices and the number of transformer layers,
-    and returns the layers of each stage; it raises `BadInput` with a line for each rule of the runtime that is broken.
-    `suffix` is the ending of the written file's name. `limits` describes the plans that `write` takes, and the orders
-    that the runtime runs.
+    and returns the layers of each stage, in stage order; it raises `BadInput` with a line for each rule of the runtime
+    that is broken. `suffix` is the ending of the written file's name, with its dot. `limits` describes the plans that
+    `write` takes, and the orders that the runtime runs.
     """
 
     name: str

@@ -37,7 +37,7 @@ _WIDTH = 118
 
 
 def to_leave_out(model: StagedModel, flags: Mapping[str, object]) -> list[str]:
-    """Return the names of flags that would contradict the plan if a job gave them.
+    """Return the names, without `--`, of flags that would contradict the plan if a job gave them.
 
     Those among `flags` are not included: `flags` follow the job's own, so that their values count.
     """
@@ -57,7 +57,8 @@ def to_leave_out(model: StagedModel, flags: Mapping[str, object]) -> list[str]:
 def leave_out_lines(model: StagedModel, flags: Mapping[str, object], keys: bool = False) -> list[str]:
     """Return comment lines for the head of a file that name the flags `to_leave_out`.
 
-    With `keys` they are named as keys of a configuration file, with `_` for `-`.
+    With `keys` they are named as keys of a configuration file, with `_` for `-`. If the plan does not say the model's
+    longest position, a last line gives the job's least one.
     """
     names = [name.replace("-", "_") if keys else f"--{name}" for name in to_leave_out(model, flags)]
     flag = "keys" if keys else "flags"

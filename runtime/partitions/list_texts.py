@@ -11,7 +11,8 @@ from runtime.partitions.staged_model import StageCounts
 def numbers(name: str, text: str, least: int = 0) -> list[int]:
     """Parse a list such as `[6, 2, 4]` or `6,2,4`.
 
-    `BadInput` names the first entry that is no whole number from `least` up. `name` is the setting, for the message.
+    `BadInput` for an empty or broken list, or the first entry that is no whole number from `least` up. `name` is the
+    setting, for the message.
     """
     bare = text.strip()
     found = read_json(bare if bare.startswith("[") else f"[{bare}]", name)

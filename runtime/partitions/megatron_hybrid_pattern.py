@@ -66,7 +66,7 @@ def pattern_of(model: StagedModel) -> str:
     """Return the pattern: a letter for each layer, `|` between stages; embedding and head have none.
 
     After each `/` is a multi-token prediction layer: an attention of the model's kind, and experts if it has some, else
-    an MLP.
+    an MLP. `KeyError` for layers that `check_hybrid` refuses.
     """
     runs = [[run for run in stage.runs if run.role is Role.TRANSFORMER] for stage in model.stages]
     main = "|".join("".join(_LETTERS[_part(run.name)] * run.layers for run in stage) for stage in runs)

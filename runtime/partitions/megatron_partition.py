@@ -17,7 +17,8 @@ from runtime.partitions.staged_model import StagedModel
 class PartitionFlags(NamedTuple):
     """A partition for Megatron.
 
-    `values` is its main setting by name, `flags` are all flags except those of recomputation.
+    `values` is its main setting, the layout or pattern, under its name; `flags` are the values of all flags except
+    those of recomputation, by name without `--`.
     """
 
     values: dict[str, object]

@@ -72,7 +72,7 @@ def _unbuilt_parts(limits: MixerLimits, step: TrainingStep, names: Sequence[str]
 
 
 def model_note(limits: MixerLimits, step: TrainingStep | None) -> str | None:
-    """Return a sentence on a hybrid model that the job itself must have; None for other models and runtimes.
+    """Return a clause, with no full stop, on a hybrid model that the job must have; None for other models and runtimes.
 
     `step` is None, and so is the result, if the file lists layers.
     """

@@ -12,11 +12,12 @@ from runtime.partitions.staged_model import StageCounts
 
 
 def partition_from(text: str, model: Model, devices: int) -> tuple[int, ...]:
-    """Return the number of the model's layers on each stage of a setting, for so many pipeline `devices`.
+    """Return the number of entries of `model.sequence` on each stage of a setting, for so many pipeline `devices`.
 
-    `text` is `FORMAT=SETTING`, such as `megatron=Et*3|(tt|)*29,m|L`. `BadInput` has a line for each rule of the runtime
-    that the setting breaks. It is raised too if the setting has another number of multi-token prediction layers than
-    the model, unless it has none, and for a stage without layers.
+    An embedding or head that the file lists counts. `text` is `FORMAT=SETTING`, such as `megatron=Et*3|(tt|)*29,m|L`.
+    `BadInput` for an unknown format, and with a line for each rule of the runtime that the setting breaks. It is raised
+    too if the setting has another number of multi-token prediction layers than the model, unless it has none, and for a
+    stage without layers.
     """
     name, found, setting = text.partition("=")
     if not found:

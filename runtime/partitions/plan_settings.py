@@ -22,7 +22,7 @@ from runtime.partitions.staged_model import StagedModel, staged
 
 @dataclass(frozen=True)
 class PlanSettings:
-    """Settings of one runtime for `plan.best`, which it runs in the plan's order.
+    """Settings of one runtime (`form`) for `plan.best`, which it runs in the plan's order.
 
     `plan` is the result of searching all plans that the runtime can express and run, `free` that of searching all plans
     of the file. If there are no settings, `refusal` is the reason, and `plan` and `settings` are None. `words` are
@@ -38,7 +38,7 @@ class PlanSettings:
 
     @property
     def figures(self) -> tuple[str, ...]:
-        """Lines with the time and memory of this plan, its lower bound, and what all plans allow."""
+        """Lines with time and memory of the plan, its lower bound, and what all plans allow; empty without settings."""
         return () if self.plan is None else figures(self.form, self.plan, self.free)
 
     def document(self) -> dict[str, object]:
@@ -46,8 +46,8 @@ class PlanSettings:
 
         A setting is under `text`, or under `args` if it is not text. Figures are floats in the file's units: `value`,
         `lower_bound`, `free_value` (the best value of all plans of the file, None if unknown), `peak_memory` and
-        `memory_capacity` by device. With them are `runtime`, `schedule`, `partition`, `recompute`, `restricted_to` and
-        `notes`. Empty without settings or a plan.
+        `memory_capacity` by device (None: no limit). With them are `runtime`, `schedule`, `partition` and `recompute`
+        (layers, and recomputed layers, of each stage), `restricted_to` and `notes`. Empty without settings or a plan.
         """
         if self.settings is None or self.plan is None or self.plan.best is None:
             return {}
@@ -72,7 +72,7 @@ class PlanSettings:
 
 
 def settings_of(form: PartitionFormat, plan: Plan, free: Plan, words: tuple[str, ...] = ()) -> PlanSettings:
-    """Return the settings for `plan.best`, or the reason why the runtime cannot run it.
+    """Return the settings for `plan.best`, or without settings the reason why the runtime cannot run it (`refusal`).
 
     `free` is the result of searching all plans, to which the plan is compared; `words` is what was left out for the
     runtime.

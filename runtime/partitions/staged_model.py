@@ -31,7 +31,10 @@ class StageCounts(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Consecutive layers of one name on a stage; `recomputed` has the number of layers recomputed in each mode."""
+    """Consecutive layers of one name on a stage: `layers` is their number.
+
+    `recomputed` has by the name of a recomputation mode the number of these layers that use it; 0 or no entry for none.
+    """
 
     name: str
     layers: int
@@ -65,8 +68,9 @@ class StageLayers:
 
 @dataclass(frozen=True)
 class StagedModel:
-    """A partition on a placement of one chain. `schedule` is the order's name; None for an order of our own.
+    """A partition on a placement of one chain; `stages` are in its order.
 
+    `name` is the plan's name, `schedule` that of the order; None for an order of our own.
     An embedding or a head that the model does not list is assumed on the first or the last stage. Each of `selections`
     has, for one list of modules to recompute everywhere, the recomputation mode of each type of layer by its name.
     `figures` are lines for the head of a file. `step` has the training sizes of the plan's file; None if it lists
@@ -91,7 +95,7 @@ class StagedModel:
 
     @property
     def counts(self) -> tuple[StageCounts, ...]:
-        """The layer counts of every stage; embedding and head are included, listed or not."""
+        """The layer counts of every stage, in order; embedding (first) and head (last) are included, listed or not."""
         last = len(self.stages) - 1
         return tuple(
             StageCounts(int(at == 0), stage.count(Role.TRANSFORMER), stage.count(Role.MTP), int(at == last))

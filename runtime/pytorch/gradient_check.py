@@ -28,10 +28,10 @@ _KERNELS: Mapping[torch.dtype, float] = {torch.float64: 1e-12, torch.float32: 2e
 class StepResult:
     """The report of one process on a compared step.
 
-    `losses` has the losses that the pipeline computed here, by micro-batch, `right_losses` those of the reference
-    computed here; `loss_limit` is the allowed difference of a loss. `worst_gradient` is the gradient whose difference
-    is the largest multiple of its limit, None if none was compared. `missing` names the parameters that got a gradient
-    in the reference alone, and `compared` is the number of gradients compared.
+    `losses` has the losses that the pipeline computed here, by micro-batch of the step, `right_losses` those of the
+    reference computed here; `loss_limit` is the allowed difference of a loss. `worst_gradient` is the gradient whose
+    difference is the largest multiple of its limit, None if none was compared. `missing` names the parameters that got
+    a gradient in the reference alone, and `compared` is the number of gradients compared.
     """
 
     losses: Mapping[MicrobatchId, float]
@@ -65,13 +65,14 @@ def take_gradients(modules: Mapping[StageId, nn.Module]) -> dict[tuple[StageId, 
 
 
 def compare_step(
-    step: int, microbatches: int, names: Mapping[int, int], losses: Mapping[int, float],
-    ran: Mapping[tuple[int, str], Tensor | None], right: StepReference,
+    step: int, microbatches: int, names: Mapping[StageId, int], losses: Mapping[MicrobatchId, float],
+    ran: Mapping[tuple[StageId, str], Tensor | None], right: StepReference,
 ) -> StepResult:  # fmt: skip
     """Compare one process's part of a step with the reference; `names[s]` is the number of stage s in messages.
 
-    `losses` are those that it computed by micro-batch, `ran` its gradients by (stage, parameter). The step has
-    `microbatches` micro-batches.
+    `losses` are those that it computed by micro-batch; `ran` has its gradients by (stage, parameter), None where no
+    backward left one, and every key of `right.gradients`. The step, number `step` of the results, has `microbatches`
+    micro-batches.
     """
     differences, missing = [], []
     for (stage, name), reference in right.gradients.items():

@@ -27,7 +27,7 @@ from runtime.pytorch.passes.replicas import sum_replicas
 
 
 class RankStages(Protocol):
-    """A process's stages by the placement's stage number, and the inputs and outputs of each."""
+    """A process's stages by the placement's stage number, and the inputs (`takes`) and outputs (`gives`) of each."""
 
     @property
     def stages(self) -> Mapping[StageId, PipelineStage]: ...
@@ -45,7 +45,7 @@ class ProgramExecutor:
     `loss(output, target)` is the loss of a micro-batch. With `scale_grads` gradients are divided by the number of
     micro-batches. `executed` has the steps of the last iteration, as text; `moved` is the number of bytes that the
     iteration copied to the host. Each pass is run by a call of `watch(step, run)`, once the tensors that it waits for
-    are there; `watch` returns the result of `run()`.
+    are there; `watch` returns the result of `run()`. The rank is that of the default process group, which must exist.
     """
 
     def __init__(

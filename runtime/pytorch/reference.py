@@ -29,7 +29,8 @@ class Gradient(NamedTuple):
 class StepReference(NamedTuple):
     """The reference of a step: losses by micro-batch, and gradients by (stage, parameter).
 
-    There are losses if a last stage is in this process.
+    Losses are not divided by the number of micro-batches, and there are none unless a last stage is in this process.
+    Gradients are of the stages of this process.
     """
 
     losses: Mapping[MicrobatchId, Tensor]
@@ -43,7 +44,7 @@ def reference(
 
     Every chain computes all micro-batches of the step, each stage by plain autograd in the process that has it, so that
     no process needs more than its stages. `tell` is called before each stage. Parameters stay as they are, and their
-    `grad` ends as None. `rank` is that of this process, `step` the number of the step.
+    `grad` ends as None. `rank` is that of this process, `step` the number of the step from 0.
     """
     sums = _Sums(local, job.problem.microbatches)
     where = job.problem.placement

@@ -22,7 +22,8 @@ def need_torch() -> None:
 def seconds_per_unit(job: Job) -> float | None:
     """Return the seconds of one unit of the problem's time in this run.
 
-    None if the unit is only a label and the job has no `seconds_per_tick`.
+    The job's `seconds_per_tick` decides if it is set, else the unit. None if the unit is only a label and the job has
+    no `seconds_per_tick`.
     """
     if job.seconds_per_tick:
         return job.seconds_per_tick / float(job.problem.tick)
@@ -51,7 +52,7 @@ def execute(job: Job, timeout: float, device: str) -> Outcome | None:
 
 
 def measured_of(job: Job, outcome: Outcome) -> Measured:
-    """Return the trace of a run without its first step, in which processes warm up; a single step is kept."""
+    """Return the trace of a run without its first step, in which processes warm up; an only step is kept."""
     return Measured(
         problem=job.problem,
         schedule=job.schedule.name,

@@ -92,7 +92,7 @@ def _on_cpu(modules: Mapping[StageId, nn.Module]) -> None:
 def runtime_of(
     job: Job, stages: Sequence[PipelineStage], loss_fn: Loss | None, scale_grads: bool = True
 ) -> _PipelineScheduleRuntime:
-    """Return PyTorch's runtime of these stages, with a job's rows loaded, which must be there.
+    """Return PyTorch's runtime of these stages, this rank's, with a job's rows loaded; `job.rows` must not be None.
 
     `loss_fn(output, target)` is the loss of a micro-batch, needed where the last stage is. With `scale_grads` it
     divides gradients by the number of micro-batches.

@@ -20,9 +20,12 @@ from pipesched.problem.quantities import DeviceId, StageId
 
 
 class ChainWalk:
-    """One chain of a placement, as process `rank` sees it; every process with a part of the chain must take part."""
+    """One chain of a placement, as process `rank` sees it; every process with a part of the chain must take part.
 
-    def __init__(self, where: Placement, chain: Sequence[int], rank: int, device: torch.device) -> None:
+    `chain` are its stages in forward order, by the placement's numbers; tensors that arrive are moved to `device`.
+    """
+
+    def __init__(self, where: Placement, chain: Sequence[StageId], rank: DeviceId, device: torch.device) -> None:
         self._device_of, self._chain = where.stage_device, chain
         self._rank, self._device = rank, device
 

@@ -54,8 +54,9 @@ def build(job: Job) -> PipelineModel:
 
 
 def hold(job: Job, rank: int, device: torch.device) -> RankStages:
-    """Return the stages of device `rank` of the placement, on a torch device; to be called by every process.
+    """Return the stages of device `rank` of the placement, on a torch device; to be called by every process at once.
 
+    One micro-batch runs forward through all stages, to learn what is sent.
     `BadInput` if the model cannot be built or its tensors sent.
     """
     placement = job.problem.placement
@@ -127,7 +128,7 @@ class Draws:
 
     def __init__(self, seed: int, device: torch.device) -> None:
         self._seed, self._device = seed, device
-        self.stages: set[int] = set()
+        self.stages: set[StageId] = set()
 
     def watch(self, stage: StageId, forward: Callable[[], _Result]) -> _Result:
         """Run a forward of a stage and return its result; note if it drew random numbers."""

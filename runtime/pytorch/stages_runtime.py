@@ -32,7 +32,7 @@ class WiredStages:
 
 
 class StageExecutor(Protocol):
-    """An executor of one iteration, which returns the losses of the micro-batches whose last stage is here."""
+    """An executor of one iteration: `step` returns, by micro-batch, the losses of those whose last stage is here."""
 
     def step(self, inputs: Mapping[int, Any], targets: Mapping[int, Any]) -> dict[int, float]: ...
 
@@ -66,8 +66,8 @@ class StagesRuntime:
     def step(self, *args: Any, target: Any = None, losses: list[Tensor] | None = None, **_: Any) -> None:
         """Run an iteration on a batch (`args`, needed for a first stage here) and its `target` (for a last stage here).
 
-        Both are cut into the schedule's micro-batches. `losses`, if given, is filled with the losses of the
-        micro-batches whose last stage is here, in ascending order of their numbers. Further named arguments are
+        Both are cut into the schedule's micro-batches. The content of `losses`, if given, is replaced by the losses of
+        the micro-batches whose last stage is here, in ascending order of their numbers. Further named arguments are
         ignored.
         """
         number = self._problem.microbatches

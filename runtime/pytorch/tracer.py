@@ -112,7 +112,7 @@ class Tracer:
         return result
 
     def with_loss(self, loss: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
-        """Return the loss function wrapped so that its time counts as a part of the forward before it."""
+        """Return the loss function wrapped so that its time counts as a part of the forward recorded before it."""
 
         def timed(output: Any, target: Any) -> Tensor:
             value = loss(output, target)

@@ -38,7 +38,8 @@ class State:
 class Heartbeat:
     """A writer of a process's state to a file that its parent reads.
 
-    Without a path the state is only kept in memory.
+    Without a path the state is only kept in memory. The caller sets `job`, the number of its job, for the states that
+    follow.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -92,7 +93,8 @@ def _lines(jobs: Sequence[Job], device: DeviceId, state: State) -> list[str]:
 def end_when_stalled(heartbeat: Heartbeat, timeout: float, describe: Callable[[State], Sequence[str]]) -> None:
     """Start a thread that ends this process when it has not moved on within a step for `timeout` seconds.
 
-    It first prints the lines of `describe(state)` to the standard error. It is for processes without a parent of ours.
+    It first prints the lines of `describe(state)` to the standard error; the exit code is 1. It is for processes
+    without a parent of ours. The thread ends once `heartbeat.tell("has finished")` was called.
     Between steps a process may wait for others that build their model or compute the reference; the program that
     started all processes ends them when one has failed.
     """

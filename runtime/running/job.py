@@ -78,8 +78,9 @@ def job_for(timeline: Timeline, like: Job | None = None) -> Job:
     """Return the job that executes a timeline's schedule, with the options of `like`.
 
     PyTorch's runtime gets the text that the exporter `torch-csv` writes or, with the option `comms`, `torch-csv-comms`;
-    `BadInput` for what the format cannot express. A bidirectional placement, offload and recomputation use executors of
-    our own.
+    `BadInput` for what PyTorch does not run or the format cannot express. A bidirectional placement, offload and
+    recomputation use executors of our own. Of `like` (default: a job with the defaults) name, problem, schedule, rows
+    and labels do not count.
     """
     problem, schedule = timeline.problem, timeline.schedule
     name, labels = schedule.name or "schedule", tuple(range(problem.microbatches))
@@ -132,6 +133,7 @@ class Difference(NamedTuple):
     """The difference (`value`) of a loss or gradient from the reference in a step, in the Euclidean norm.
 
     `what` describes the loss or gradient. `limit` is the part explained by rounding, `norm` the reference's own norm.
+    `step` counts from 0.
     """
 
     what: str
@@ -153,7 +155,8 @@ class Outcome:
     d ran in the first step, in order. `random` are the stages that draw random numbers in their forward. `compared` is
     the number of gradients compared in all steps; `worst_loss` and `worst_gradient` are the differences that are the
     largest multiples of their limits, None if nothing was compared. `ordered`: every device kept its order in every
-    step. `steps` are the measured passes. `machine` describes the machine, `versions` has those of libraries by name.
+    step. `steps[k][d]` are the measured passes of device d in step k, in order. `machine` describes the machine,
+    `versions` has those of libraries by name.
     """
 
     name: str

@@ -32,8 +32,9 @@ class PipelineTrace:
 
     Keys of `times` (seconds) and `memory` (net bytes taken) are (kind, stage). `transfers[s]` are seconds between
     stages s and s + 1, in either direction; there is no entry where none was measured. `peaks` are bytes by device,
-    None if not recorded for all. `steps` has complete steps only, and is empty if a format has only totals. `form` is
-    the name of the format; `notes` say what could not be read or was assumed.
+    None if not recorded for all. `steps[k][d]` are the passes of device d in step k, in order, in seconds from the
+    first start of the step; only complete steps are there, none if a format has only totals. `form` is the name of the
+    format; `notes` say what could not be read or was assumed.
     """
 
     form: str

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.distributed.pipelining import PipelineStage
 
-from pipesched.problem.quantities import MicrobatchId, StageId
+from pipesched.problem.quantities import DeviceId, MicrobatchId, StageId
 from runtime.execution.program import Program, Step
 from runtime.execution.saved import Saved
 
@@ -22,11 +22,15 @@ class Activations:
 
     `move_out` and `move_in` copy what a forward saved to the host and back, `again` recomputes it. `moved` counts the
     bytes sent to the host. `losses` has the losses of the last stage by micro-batch, computed by `loss(microbatch,
-    outputs)`.
+    outputs)`. `stages` are those of `rank`, by stage number.
     """
 
     def __init__(
-        self, program: Program, rank: int, stages: Mapping[int, PipelineStage], loss: Callable[[int, Any], Tensor]
+        self,
+        program: Program,
+        rank: DeviceId,
+        stages: Mapping[StageId, PipelineStage],
+        loss: Callable[[MicrobatchId, Any], Tensor],
     ) -> None:
         self._program, self._stages, self._loss = program, stages, loss
         passes = [step for step in program.rows[rank] if not step.transfer]
@@ -39,8 +43,9 @@ class Activations:
     def forward(self, step: Step, arguments: tuple[Any, ...]) -> list[Tensor]:
         """Run a forward on `arguments`, keep what its backward needs, and return the tensors for the next stage.
 
-        They are empty for the last stage. Kept are all saved tensors, also those that an offload moves later; for a
-        recomputation only the input and random state.
+        `arguments` are the first stage's input tensors; other stages take what was set as their input, and get ().
+        The returned list is empty for the last stage, whose loss is added to `losses`. Kept are all saved tensors, also
+        those that an offload moves later; for a recomputation only the input and random state.
         """
         where = step.stage, step.microbatch
         if where in self._recomputed:
@@ -58,7 +63,7 @@ class Activations:
             return self._run(step, arguments)
 
     def again(self, step: Step) -> None:
-        """Recompute a forward from the same input and random state."""
+        """Recompute a forward from the same input and random state, once, before its backward."""
         where = step.stage, step.microbatch
         now, before = _random_state(), self._random.pop(where)
         _restore(before)
@@ -74,7 +79,7 @@ class Activations:
         self._saved[step.stage, step.microbatch].move_in()
 
     def backward(self, step: Step) -> None:
-        """Run a backward; saved tensors are freed with the graph: at the end of BW, or of the W after a B."""
+        """Run a B or BW; saved tensors are freed with the graph: at the end of BW, or of the W after a B."""
         stage = self._stages[step.stage]
         loss = self.losses.get(step.microbatch) if stage.is_last else None
         tell = getattr(getattr(stage.submod, "stage", None), "run_fused", None)

@@ -47,7 +47,7 @@ def tensors_of(value: Any, what: str) -> tuple[list[Tensor], TreeSpec]:
 
 
 def call(stage: nn.Module, value: Any) -> Any:
-    """Call a stage on a value: a dict by keyword, a tuple or list by position."""
+    """Return the output of a stage on a value: a dict is passed by keyword, a tuple or list by position."""
     if isinstance(value, dict):
         return stage(**value)
     return stage(*value) if isinstance(value, tuple | list) else stage(value)
@@ -56,6 +56,7 @@ def call(stage: nn.Module, value: Any) -> Any:
 class FlatStage(nn.Module):
     """A stage as PyTorch's runtime expects it: tensors in by position, a tuple of tensors out.
 
+    `takes` is the structure in which `stage` expects its input.
     An output that is a view, or a leaf of the autograd graph such as an input, is copied, since autograd's split
     detaches outputs in place.
     """
@@ -78,6 +79,6 @@ def loss_of_tensors(loss: Callable[[Any, Any], Tensor], gives: TreeSpec) -> Call
 
 
 def to_device(value: Any, device: torch.device) -> Any:
-    """Return a value with its tensors on a device."""
+    """Return a value with its tensors on a device; entries that are no tensors stay as they are."""
     leaves, spec = tree_flatten(value)
     return tree_unflatten([one.to(device) if isinstance(one, Tensor) else one for one in leaves], spec)

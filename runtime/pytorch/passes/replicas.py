@@ -14,7 +14,11 @@ from pipesched.problem.quantities import StageId
 
 
 def sum_replicas(problem: Problem, stages: Mapping[StageId, PipelineStage]) -> None:
-    """Sum the gradients over the replicas of all stages of this process, in an order common to all processes."""
+    """Sum the gradients over the replicas of the stages of this process, so that each `grad` is the sum.
+
+    `stages` are those of this process by number. All processes must call it, since they exchange gradients. A parameter
+    without a gradient counts as 0; with one chain nothing happens.
+    """
     where = problem.placement
     for number, stage in sorted(stages.items(), key=lambda item: _position(problem, item[0])):
         position = _position(problem, number)

@@ -13,14 +13,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+# Computes weight gradients and adds them to `grad`.
 Todo = Callable[[], None]
 
 
 class WeightStore:
     """A store of the weight gradients that a stage's backwards have deferred.
 
-    PyTorch calls it after each backward, as `PipelineStage(dw_builder=...)`. It then returns one function that computes
-    all gradients stored, the W pass of that micro-batch, and is empty again.
+    `put` adds a deferred gradient. PyTorch calls the store after each backward, as `PipelineStage(dw_builder=...)`. It
+    then returns one function that computes all gradients stored, the W pass of that micro-batch, and is empty again.
     """
 
     def __init__(self) -> None:

@@ -30,7 +30,7 @@ class RunFailed(PipeschedError):
 
 
 def launch(jobs: Sequence[Job], timeout: float = 60.0, device: str = "auto") -> list[Outcome]:
-    """Run jobs with equal numbers of devices in one group of processes, one job after the other; return their outcomes.
+    """Run jobs of equal numbers of devices in one group of processes, in turn; return their outcomes in the same order.
 
     If no process moves on to another pass for `timeout` seconds, once all have loaded torch, the run has stalled.
     Building the model and computing the reference may take any time. `device` is auto, cpu or cuda. Raises `RunFailed`

@@ -11,6 +11,7 @@ import torch
 
 from pipesched.measurement.trace import MeasuredPass, Step
 from pipesched.problem.passes import Pass
+from pipesched.problem.quantities import StageId
 from pipesched.version import VERSION
 from runtime.pytorch.gradient_check import StepResult, compare_losses, worst
 from runtime.running.job import Job, Outcome
@@ -18,7 +19,7 @@ from runtime.running.job import Job, Outcome
 
 @dataclass
 class Ran:
-    """The report of one process on a job; `random` are those of its stages that draw random numbers.
+    """The report of one process on a job; `random` are those of its stages that draw random numbers, `host` its host.
 
     If the job was not run, `refused` is the reason, else None. `results` has for each compared step the comparison of
     losses and gradients with the reference. `times` has for each step a pair: the time at which the barrier before it
@@ -26,7 +27,7 @@ class Ran:
     """
 
     host: str
-    random: tuple[int, ...] = ()
+    random: tuple[StageId, ...] = ()
     refused: str | None = None
     results: list[StepResult] = field(default_factory=list)
     times: list[tuple[float, list[tuple[Pass, float, float]]]] = field(default_factory=list)

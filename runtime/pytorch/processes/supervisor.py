@@ -20,10 +20,10 @@ _GRACE = 1.0  # seconds in which others may say what went wrong with them too
 
 
 def supervise(folder: Path, devices: int) -> int:
-    """Run a worker process for each device on the jobs in `folder`.
+    """Run a worker process for each device on the jobs in `folder`, which `launch` wrote.
 
-    Return 0 if all ended well, 1 if one failed or the parent is gone. Forking is safe here: torch is loaded, but no
-    tensor was made, so neither its threads nor CUDA have started.
+    Return 0 if all ended well, 1 if one failed or the parent is gone; then all others are killed. Forking is safe here:
+    torch is loaded, but no tensor was made, so neither its threads nor CUDA have started.
     """
     from runtime.pytorch.processes.worker import main as work
 

@@ -40,7 +40,8 @@ _NO_LIMIT = timedelta(days=7)
 class Worker:
     """A process with its place in the group of a run's processes.
 
-    `run` runs a job, and returns its outcome on rank 0.
+    `rank` of `world` is its rank, the device of the schedule that it runs. `run` runs a job, and returns its outcome on
+    rank 0.
     """
 
     def __init__(self, heartbeat: Heartbeat, device: torch.device) -> None:
@@ -48,7 +49,7 @@ class Worker:
         self._heartbeat, self._device = heartbeat, device
 
     def run(self, job: Job) -> Outcome | None:
-        """Run all steps of a job; returns the outcome on rank 0, None elsewhere.
+        """Run all steps of a job, which every rank must do; returns the outcome on rank 0, None elsewhere.
 
         `BadInput` if the model cannot be built or its tensors sent.
         """
@@ -184,7 +185,7 @@ def join(device: str, store: str | None = None) -> torch.device:
 
 
 def run_under_torchrun(jobs: Sequence[Job], device: str, timeout: float) -> list[Outcome] | None:
-    """Run jobs as the rank given by the environment; return the outcomes on rank 0, None elsewhere.
+    """Run jobs as the rank given by the environment; return the outcomes, in order, on rank 0, None elsewhere.
 
     The process ends itself if it has not moved on within a step for `timeout` seconds. `device` is `cpu`, `cuda` or
     `auto`, which is GPUs if every process has one.

@@ -17,7 +17,7 @@ from runtime.pytorch.profiling.stage_passes import prepared
 
 
 class Chain(NamedTuple):
-    """A model on its device, with the input of each stage and a random gradient of its output.
+    """A model with all stages built and on the device, and by stage its input and a random gradient of its output.
 
     The gradient is None for the last stage.
     """
@@ -27,7 +27,7 @@ class Chain(NamedTuple):
     gradients: list[Tensor | None]
 
     def links(self) -> list[Tensor]:
-        """The tensors sent from each stage to the next."""
+        """The tensors sent from each stage to the next: entry s leaves stage s; the last stage has none."""
         return self.inputs[1:]
 
     def output_bytes(self, number: StageId) -> int:

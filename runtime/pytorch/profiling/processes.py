@@ -26,7 +26,10 @@ _TIMEOUT = timedelta(seconds=600)  # for the processes to wait for each other
 
 
 class ProcessMeasurements(NamedTuple):
-    """Measurements of one process: its stages by number, its transfers, and the number of threads that it used."""
+    """Measurements of one process: its stages by number, its transfers, and the number of threads that it used.
+
+    `transfers[s]` is that after stage s; empty if this process measured none.
+    """
 
     stages: dict[StageId, StageProfile]
     transfers: list[Samples]
@@ -37,7 +40,8 @@ def in_processes(request: Request) -> list[ProcessMeasurements]:
     """Profile on CPU with a process for each device, each measuring its stages.
 
     At least two processes, for the transfers. With more devices than processors the first process measures all stages.
-    Returns the measurements of each process. `BadInput` if one of them ends early.
+    Returns the measurements of each process; processes 0 and 1 both have the transfers. `BadInput` if one of them ends
+    early.
     """
     devices = request.placement.devices
     shares: list[list[int]] = [[] for _ in range(max(2, devices))]

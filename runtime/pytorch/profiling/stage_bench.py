@@ -58,7 +58,7 @@ class StageBench:
         return x if self._first else x.requires_grad_()
 
     def timed(self) -> list[tuple[PassKind, float]]:
-        """Return the seconds of every pass of one split and one fused micro-batch; F appears in both."""
+        """Run one split and one fused micro-batch; return the seconds of each pass in order: F, B, W, F, BW."""
         points = []
         for kinds in (SPLIT, FUSED):
             for kind in kinds:

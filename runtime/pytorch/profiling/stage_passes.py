@@ -33,7 +33,7 @@ class StagePasses:
         self._todo: dict[int, Todo] = {}
 
     def forward(self, microbatch: MicrobatchId, x: Tensor) -> None:
-        """Run F; `x` requires a gradient unless the stage is the first."""
+        """Run F on input `x`, which requires a gradient unless the stage is the first."""
         output = self._module(x)
         result = output if self._loss is None else self._loss(output)
         self._forwarded[microbatch] = output, result, [x]
@@ -62,7 +62,7 @@ class StagePasses:
         self._graphs[microbatch] = inputs, groups, result, gradient
 
     def weight(self, microbatch: MicrobatchId) -> None:
-        """Run W: the gradients of the weights."""
+        """Run W, the gradients of the weights, once after the micro-batch's B; they are added to `grad`."""
         if self._store is not None:
             self._todo.pop(microbatch)()
             return

@@ -19,7 +19,7 @@ def between_processes(like: Sequence[Tensor], warm_up: int, repetitions: int) ->
     """Measure transfers between ranks 0 and 1 of the process group, which both call this.
 
     The time of a transfer is half of a round trip, which needs one clock only. For each tensor of `like`, a tensor of
-    its shape is sent `repetitions` times after `warm_up` times; the result has the samples of each, in seconds.
+    its shape is sent `repetitions` times after `warm_up` times; the result has the samples of each.
     """
     found = []
     for tensor in like:
