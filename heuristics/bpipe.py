@@ -19,7 +19,7 @@ from pipesched.deadline import asking
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import OFFLOAD, RELOAD, F, Pass, Task
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId
+from pipesched.problem.quantities import DeviceId, StageId
 from pipesched.schedule.schedule import Schedule, Wait, schedule_of
 
 
@@ -51,7 +51,7 @@ def bpipe(problem: Problem) -> Schedule:
     return Schedule(schedule_of(orders).orders, "bpipe", waits=waits)
 
 
-def _require_partner(problem: Problem, stage: int, partner: DeviceId) -> None:
+def _require_partner(problem: Problem, stage: StageId, partner: DeviceId) -> None:
     """Raise `DoesNotApply` unless activations of the stage may be kept, and may move to the partner."""
     own = problem.stages[stage]
     if own.offload is None or own.offload.to != partner or not own.may_keep:
@@ -71,7 +71,7 @@ def _require_partner(problem: Problem, stage: int, partner: DeviceId) -> None:
 def _with_copies(problem: Problem, passes: Sequence[Pass], most: int) -> tuple[list[Pass], list[Wait]]:
     """Return one device's passes with evictions and loads inserted, and the waits between passes and copies.
 
-    `most` is the number of activations that the device may have.
+    `most` is the number of activations, its own and its partner's, that the device may have at once.
     """
     before: dict[int, list[Pass]] = {}
     waits, here, away = list[Wait](), set[int](), set[int]()
@@ -104,7 +104,8 @@ def _load(
 ) -> Pass:
     """Insert the load of a backward's activation before the pass at place `at`, and return it.
 
-    `before` collects the copies before each place; the load waits for the end of the pass before `at`.
+    `before` collects the copies before each place of `passes`; the load waits for the end of the pass before `at`,
+    which is appended to `waits`.
     """
     load = backward._replace(kind=RELOAD)
     before.setdefault(at, []).append(load)

@@ -35,10 +35,10 @@ def generalised_interleaved(problem: Problem, group: int | None = None) -> Sched
 
 
 def default_group(problem: Problem) -> int:
-    """Return the least group size from p/2 to p with which no device waits in the steady state; p if none is smaller.
+    """Return the least group size from p/2 (rounded up) to p with which no device waits in the steady state.
 
-    A group's work on a chunk must cover the time of a micro-batch over p stages, forwards or backwards. The authors'
-    code makes this choice; it also ignores transfers.
+    It is p if none is smaller. A group's work on a chunk must cover the time of a micro-batch over p stages, forwards
+    or backwards. The authors' code makes this choice; it also ignores transfers.
     """
     p, kinds = problem.devices, (F, *problem.network.backwards[0])
 

@@ -12,9 +12,9 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 def looped_bfs(problem: Problem, size: int | None = None) -> Schedule:
     """Return the order: chunks first to last forwards, then last to first full backwards, with micro-batches reversed.
 
-    With `size`, groups of that many micro-batches run one after the other, the last group with those left; sharded
-    parameters are then gathered twice per stage for each group. Raises `DoesNotApply` unless stage s is on device s mod
-    p.
+    With `size` (None: all in one group), groups of that many micro-batches run one after the other, the last group with
+    those left; sharded parameters are then gathered twice per stage for each group. Raises `DoesNotApply` unless stage
+    s is on device s mod p.
     """
     round_robin(problem)
     m, orders = problem.microbatches, []

@@ -49,7 +49,8 @@ def _orders(p: int, m: int, offsets: Offsets) -> tuple[tuple[Pass, ...], ...]:
 class _SlotTable:
     """Table of slots of equal length: `rows[d]` has each pass of device d by its slot, `at` the slot of each pass.
 
-    `live[d][t]` is the number of activations of one chunk on device d after slot t.
+    Slots count from 0. `cool_down` are the passes after a device's last forward on the leg up. `live[d][t]` is the
+    number of activations of one chunk on device d after slot t.
     """
 
     def __init__(self, p: int, m: int, offsets: Offsets) -> None:
@@ -125,7 +126,7 @@ class _SlotTable:
                 if slot in row:
                     yield slot, device, row[slot]
 
-    def _free(self, device: int, q: Pass) -> Iterator[TimeSlot]:
+    def _free(self, device: DeviceId, q: Pass) -> Iterator[TimeSlot]:
         """Yield the free slots of a device after all predecessors of pass `q`, in order and without end."""
         return (slot for slot in count(self._earliest(q)) if slot not in self.rows[device])
 
@@ -141,12 +142,12 @@ class _SlotTable:
             needed.append(q._replace(kind=B))
         return 1 + max((self.at[one] for one in needed), default=0)
 
-    def _move(self, device: int, q: Pass, slot: TimeSlot, new: TimeSlot) -> None:
+    def _move(self, device: DeviceId, q: Pass, slot: TimeSlot, new: TimeSlot) -> None:
         if new != slot:
             del self.rows[device][slot]
             self._put(device, new, q)
 
-    def _put(self, device: int, slot: TimeSlot, q: Pass) -> None:
+    def _put(self, device: DeviceId, slot: TimeSlot, q: Pass) -> None:
         self.rows[device][slot] = q
         self.at[q] = slot
 

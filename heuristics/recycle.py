@@ -32,7 +32,11 @@ class _Device:
     order: list[Pass] = field(default_factory=list)
 
     def next(self) -> tuple[Ticks, int, Ticks, Pass] | None:
-        """Return (start, priority, arrival, pass) of the device's next pass; None if it waits for other devices."""
+        """Return (start, priority, arrival, pass) of the device's next pass; None if it waits for other devices.
+
+        Start and arrival are in ticks. It is the pass that starts first, of several that with the lowest priority
+        number.
+        """
         able = [
             (max(self.free, arrival), _TURN[p.kind], arrival, p)
             for p, arrival in self.arrivals.items()
@@ -80,7 +84,7 @@ def recycle(problem: Problem) -> Schedule:
 
 
 def _most_in_flight(problem: Problem) -> list[int]:
-    """Return the limit of micro-batches in flight of each device.
+    """Return the limit of micro-batches in flight of each device, by device, over all of its chains.
 
     Raises `DoesNotApply` unless there are several chains and each device has one position in all of its chains.
     """

@@ -66,7 +66,7 @@ class _DevicePasses(NamedTuple):
     per_microbatch: int
 
 
-def _device_passes(problem: Problem, device: int, stages: Sequence[StageId]) -> _DevicePasses:
+def _device_passes(problem: Problem, device: DeviceId, stages: Sequence[StageId]) -> _DevicePasses:
     microbatches_of = problem.microbatches_of
     rounds = range(len(microbatches_of[stages[0]]))
     forwards = [Pass(F, stage, microbatches_of[stage][j]) for j in rounds for stage in stages]

@@ -14,6 +14,7 @@ from heuristics.building.requirements import chunk_peaks, equal_costs, split_bac
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
 from pipesched.problem.passes import B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.schedule.schedule import Schedule, schedule_of
 
 
@@ -28,7 +29,7 @@ def torch_zbv(problem: Problem) -> Schedule:
     return schedule_of(([q for q in row if q.microbatch < m] for row in rows), "torch-zbv")
 
 
-def _row(p: int, device: int, m: int) -> Iterator[Pass]:
+def _row(p: int, device: DeviceId, m: int) -> Iterator[Pass]:
     """Yield all passes of a device in order; those of each kind and stage take the micro-batches 0..m-1 in turn."""
     down, up = device, 2 * p - 1 - device
     ran: Counter[tuple[PassKind, int]] = Counter()

@@ -50,8 +50,8 @@ def cost_aware(problem: Problem, published: Callable[[Problem], Schedule], name:
 class _Search:
     """Search from a published schedule: the best one so far (`best`, timeline `of_best`, value `least` in ticks).
 
-    `ceiling` is each device's peak in the published schedule, `load` the ticks of the busiest device. `goal` is
-    makespan or span.
+    `ceiling` is each device's peak in the published schedule, in steps of memory, `load` the ticks of the busiest
+    device. `goal` is makespan or span.
     """
 
     def __init__(self, problem: Problem, published: Schedule) -> None:
@@ -70,7 +70,8 @@ class _Search:
     def drawn_together(self, starts: Sequence[float]) -> list[float]:
         """Return starts in ticks, by pass number, after forward-backward improvement from `starts`.
 
-        `starts` are priorities in the first round. Better schedules met are recorded.
+        `starts`, by pass number, are priorities in the first round, and are returned if memory admits no schedule.
+        Better schedules met are recorded.
         """
         best: Sequence[float] | None = None
         for _ in range(ROUNDS):

@@ -13,7 +13,7 @@ from pipesched.errors import DoesNotApply
 from pipesched.problem.features.module import Module
 from pipesched.problem.passes import BW, F, Pass, PassKind
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import StageId
+from pipesched.problem.quantities import DeviceId, StageId
 from pipesched.schedule.schedule import Schedule, schedule_of
 
 
@@ -26,9 +26,9 @@ class _Model(NamedTuple):
 
 
 class _Slot(NamedTuple):
-    """Position of a device's part of the head in each steady round, before the forward or after it.
+    """Position of a device's part of the head in each steady round: before the forward (`before_forward`) or after it.
 
-    `warm_up` is the number of parts that run before the first backward.
+    `warm_up` is the number of parts that run before the first backward, in addition to one for each barrier.
     """
 
     before_forward: bool
@@ -61,13 +61,13 @@ class _DeviceOrder:
     `run` builds it and returns the passes.
     """
 
-    def __init__(self, problem: Problem, model: _Model, device: int, longest: int) -> None:
+    def __init__(self, problem: Problem, model: _Model, device: DeviceId, longest: int) -> None:
         self.problem, self.microbatches, self.longest = problem, problem.walks.shares[0], longest
         self.barriers, self.order = model.head.barriers, list[Pass]()
         self.head, self.parts, self.embedded, self.returned = model.head.first + device, 0, 0, 0
         self.embedding = None if model.embedding is None else model.embedding.first + device
 
-    def run(self, stage: int, ahead: int, slot: _Slot) -> list[Pass]:
+    def run(self, stage: StageId, ahead: int, slot: _Slot) -> list[Pass]:
         """Return the order of the device with this stage.
 
         `ahead` is the number of stages from it to the end, itself included, `slot` the position of its part of the
@@ -98,7 +98,7 @@ class _DeviceOrder:
             self._add(BW, self.head, m - 1)
         return self.order
 
-    def _forward(self, stage: int, done: int) -> int:
+    def _forward(self, stage: StageId, done: int) -> int:
         """Append forward number `done` of the stage, if there is one left; return the number of forwards then."""
         if done < self.microbatches:
             self._add(F, stage, done)
@@ -122,7 +122,7 @@ class _DeviceOrder:
         self.parts += 1
 
     def _embed(self, count: int) -> None:
-        """Append up to `count` more forwards of the embedding; nothing without one."""
+        """Append up to `count` more forwards of the device's part of the embedding; nothing without one."""
         if self.embedding is not None:
             until = min(self.embedded + count, self.microbatches)
             for j in range(self.embedded, until):
@@ -135,7 +135,7 @@ class _DeviceOrder:
             self._add(BW, self.embedding, self.returned)
             self.returned += 1
 
-    def _add(self, kind: PassKind, stage: int, place: int) -> None:
+    def _add(self, kind: PassKind, stage: StageId, place: int) -> None:
         self.order.append(Pass(kind, stage, self.problem.microbatches_of[stage][place]))
 
 

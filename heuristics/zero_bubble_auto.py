@@ -37,7 +37,8 @@ class Choices(NamedTuple):
 def zero_bubble_capped(problem: Problem, name: str, per_stage: int | None) -> Schedule:
     """Return the best of eight variants with room for `per_stage` x p activations (None: the file's capacity).
 
-    Raises `DoesNotApply` unless backwards split, there is one stage per device, and memory has room for every pass.
+    Raises `DoesNotApply` unless backwards split, there is one stage per device, and memory has room for every pass. The
+    room is that of each device; best is the least value of the problem's objective.
     """
     split_backward(problem)
     chain = one_stage_a_device(problem)
@@ -49,7 +50,7 @@ def zero_bubble_capped(problem: Problem, name: str, per_stage: int | None) -> Sc
 
 
 def _caps(problem: Problem, chain: tuple[StageId, ...], per_stage: int | None) -> list[MemorySteps | None]:
-    """Return the memory limit of each stage of the chain, in steps of memory; None without a limit.
+    """Return the memory limit for each stage of the chain, in its order and in steps of memory; None without a limit.
 
     It is the memory of `per_stage` times as many of the stage's activations as the chain has stages or, if `per_stage`
     is None, the memory of the stage's device.
@@ -62,7 +63,7 @@ def _caps(problem: Problem, chain: tuple[StageId, ...], per_stage: int | None) -
 class _Search:
     """One variant of the search for a zero-bubble order, which `run` builds round by round and returns by device.
 
-    Lists are by the stage's position in the chain.
+    Lists are by the stage's position in the chain, from 0, which is also the argument `i` of methods.
     """
 
     def __init__(

@@ -52,9 +52,10 @@ def published(listed: str | None) -> list[str] | None:
 
 
 def imported(problem: Problem, path: str) -> Candidate:
-    """Return another program's schedule, simulated and validated.
+    """Return another program's schedule, simulated and validated; it may exceed the memory (`fits` is False then).
 
-    `BadInput` if its order deadlocks or breaks a rule.
+    `BadInput` if the file cannot be read, or its order deadlocks or breaks a rule. If it only breaks the required order
+    of micro-batches, the result has that reason in place of a timeline.
     """
     try:
         return simulated_and_validated(problem, import_schedule(path, problem), as_text(Path(path).name))

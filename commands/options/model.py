@@ -26,5 +26,5 @@ def add_model(parser: ArgumentParser) -> _ArgumentGroup:
 
 
 def sizes_of(args: Namespace) -> dict[str, int]:
-    """Return the sizes of the small GPT that the user gave, by option name; those not given are absent."""
+    """Return the sizes of the small GPT that the user gave, by their keys in `SIZES`; those not given are absent."""
     return {size: getattr(args, size) for size in SIZES if getattr(args, size) is not None}

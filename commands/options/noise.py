@@ -51,12 +51,15 @@ def add_noise(parser: ArgumentParser, seed: bool) -> None:
 
 
 def noisy(timeline: Timeline, args: Namespace) -> Noisy:
-    """Return makespans and spans of a timeline's order, simulated with noise on durations as the options say."""
+    """Return makespans and spans of a timeline's order, simulated with noise on durations as the options say.
+
+    `--noise` must be given.
+    """
     return under_noise(timeline, float(args.noise), args.samples, args.seed)
 
 
 def settings(args: Namespace) -> str:
-    """Return the settings of the noise as text for titles."""
+    """Return the settings of the noise as text for titles; `--noise` must be given."""
     return f"durations ± {plain(float(100 * args.noise))} %, {counted(args.samples, 'sample')}, seed {args.seed}"
 
 
@@ -67,7 +70,11 @@ def show(problem: Problem, title: str, rows: Sequence[tuple[str, Distribution]])
 
 
 def cells(problem: Problem, one: Distribution) -> list[str]:
-    """Return the texts of a table row for a distribution, one for each of `COLUMNS`."""
+    """Return the texts of a table row for a distribution, one for each of `COLUMNS`.
+
+    The times are in the file's unit. The last is the share, in per cent, by which the mean is above the value without
+    noise.
+    """
     above = one.mean / one.nominal - 1 if one.nominal else 0.0
     return [*map(_seven_digits, figures(problem, one).values()), percent(above)]
 

@@ -25,10 +25,10 @@ _SEARCH_SHARE = 0.9
 
 
 class PlanRows(NamedTuple):
-    """The comparison of published schedules on a plan file: its problem, and a row for each schedule.
+    """The comparison of published schedules on a plan file: its problem, and a row for each schedule, best value first.
 
-    It also has, by name of the schedule, the runtimes that can run its plan. `interrupted` is True if the user stopped
-    the search.
+    Rows without a plan that fits the memory are last. `runtimes` has, by name of each schedule with a plan that fits,
+    the names of the runtimes that can run it. `interrupted` is True if the user stopped the search.
     """
 
     problem: PlanProblem
@@ -40,8 +40,8 @@ class PlanRows(NamedTuple):
 def plan_rows(document: object, path: str, args: Namespace) -> PlanRows:
     """Search the best plan for each published schedule of a plan file, and for free orders too unless `--no-optimal`.
 
-    `document` is the content of the file at `path`.
-    `BadInput` for options and objectives that a comparison of plans does not take.
+    `document` is the content of the file at `path`. `BadInput` for mistakes in the file, and for options and objectives
+    that a comparison of plans does not take.
     """
     options = {"--with": args.others, "--noise": args.noise is not None, "--measured": args.measured}
     given = [name for name, is_given in options.items() if is_given]

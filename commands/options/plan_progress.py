@@ -14,8 +14,7 @@ from solver.planning.progress import PlanProgress
 class PlanLines:
     """Printer of progress lines for several searches of one command.
 
-    The seconds on them count from the command's beginning. `unit` is the name of the unit of times; `say` prints a
-    line.
+    The seconds on them count from when it is made. `unit` is the name of the unit of times; `say` prints a line.
     """
 
     def __init__(self, unit: str, say: Callable[[str], None]) -> None:

@@ -85,7 +85,10 @@ def refuse_period(problem: Problem, what: str) -> None:
 
 
 def limits_of(args: Namespace) -> Limits:
-    """Return the limits given by `add_limits`; their time limit counts from the start of the program."""
+    """Return the limits given by `add_limits`; their time limit counts from the start of the program.
+
+    So it is less than the option's by what the start took, but at least half of it.
+    """
     return Limits(
         seconds=seconds_to_search(args, args.time_limit), workers=args.workers, seed=args.seed, gap=float(args.gap)
     )
@@ -119,7 +122,10 @@ def not_interrupted() -> Iterator[None]:
 
 @contextmanager
 def _handled(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> Iterator[None]:
-    """Context with another handler for the signals that end a command."""
+    """Context with another handler for the signals that end a command, to be entered on the main thread.
+
+    Raises `KeyboardInterrupt` if such a signal came before and its exception was discarded.
+    """
     raise_if_ended()
     before = [(number, signal.signal(number, handler)) for number in ending_signals()]
     try:

@@ -77,7 +77,7 @@ def wanted_of(args: Namespace, devices: int, sizes: Mapping[str, int | None] | N
     """Return the training settings that the options describe; required options must be present.
 
     `devices` and `sizes` (of parallelism, by name) are put into the settings as they are. `BadInput` for an unknown
-    device or a wrong rate.
+    device, a wrong rate, or a text that is no `KEY=VALUE`.
     """
     name, device = find_device(args.hardware)
     rates = _pairs("--rate", args.rate) | ({} if args.node is None else {"node": args.node})
@@ -92,7 +92,7 @@ def wanted_of(args: Namespace, devices: int, sizes: Mapping[str, int | None] | N
 def _pairs(option: str, given: list[str] | None) -> dict[str, Any]:
     """Return the values of a repeated option's `KEY=VALUE` texts, `given`, by key, as YAML reads them.
 
-    Empty if not given. `BadInput` for any other text.
+    Of a repeated key the last counts. Empty if not given. `BadInput` for any other text.
     """
     wrong = [one for one in given or () if not one.partition("=")[0] or "=" not in one]
     if wrong:

@@ -1,4 +1,7 @@
-"""Types of option values: seconds, shares, ranges, whole numbers; each error says what is allowed."""
+"""Types of option values: seconds, shares, ranges, whole numbers; refused text raises `ArgumentTypeError`.
+
+Each error says what is allowed.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,10 @@ def share(text: str) -> Fraction:
 
 
 def span_of(text: str) -> tuple[Fraction, Fraction]:
-    """Convert a range such as `16..48` to its ends; refused are other texts, and a first end above the second."""
+    """Convert a range such as `16..48` to its two ends, the lower first.
+
+    Refused are other texts, and a first end above the second.
+    """
     low, dots, high = text.partition("..")
     if dots and _DECIMAL.fullmatch(low) and _DECIMAL.fullmatch(high) and Fraction(low) <= Fraction(high):
         return Fraction(low), Fraction(high)

@@ -40,10 +40,11 @@ def add_flags(parser: ArgumentParser) -> None:
 def problem_and_picture(args: Namespace, document: object) -> tuple[Problem, Path | None]:
     """Return the problem and a picture's path.
 
-    The problem is from the problem file, of which `document` is the content, or else from flags or configuration of
-    the older visualiser. The path is None if no picture is to be drawn: with `--no-visualization`, or for a problem
-    file if neither `--output` nor the file names one. For flags or a configuration a picture is drawn by default, as
-    the older tool does. `BadInput` for a problem file together with such flags.
+    The problem is from the problem file, of which `document` is the content, or else from flags or configuration of the
+    older visualiser. The path is None if no picture is to be drawn: with `--no-visualization`, or for a problem file if
+    neither `--output` nor the file names one. For flags or a configuration a picture is drawn by default, as the older
+    tool does. `BadInput` for a problem file together with such flags, for neither of the two, and for mistakes in a
+    file or flag.
     """
     flags = [args.num_stages, args.num_batches, args.forward_times, args.backward_times, args.p2p_time]
     given = any(flag is not None for flag in flags)

@@ -42,10 +42,11 @@ def best_of_sizes(
 ) -> tuple[Found, BatchSizes, bool]:
     """Search each micro-batch size of one batch within one time limit; return the best answer, all results, and a flag.
 
-    `sizes` has each problem with the sequences of a micro-batch. `search(problem, args)` gets arguments with that
-    size's share of the time; `result_of(problem, sequences, answer)` makes the result of a size. The results are empty
-    if there is one size. The flag is True if `interrupted(answer)` was True for a size, after which no further one is
-    searched. Which answer is best is decided by `BatchSizes.best`.
+    `sizes` has each problem with the sequences of a micro-batch (None: not known). `search(problem, args)` gets
+    arguments with that size's share of the time; `result_of(problem, sequences, answer)` makes the result of a size.
+    The results are empty if there is one size. The flag is True if `interrupted(answer)` was True for a size, after
+    which no further one is searched. Which answer is best is decided by `BatchSizes.best`; it is the first if no size
+    has a schedule. `sizes` must not be empty.
     """
     found = list[Found]()
     for (problem, _), own in zip(sizes, _shares_of_time(args, len(sizes)), strict=True):
@@ -65,7 +66,10 @@ def best_of_sizes(
 
 
 def _shares_of_time(args: Namespace, sizes: int) -> Iterator[Namespace]:
-    """Yield the arguments for each size in turn, with an equal share of the time left as its time limit."""
+    """Yield the arguments for each size in turn, with an equal share of the time left as their time limit, in seconds.
+
+    Their `began` is the time of the monotonic clock. With one size it is `args` itself.
+    """
     if sizes == 1:
         yield args
         return

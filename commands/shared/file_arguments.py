@@ -54,7 +54,11 @@ def problem_of(path: str, objective: str | None) -> Problem:
 
 
 def problem_in_document(document: object, path: str, objective: str | None) -> Problem:
-    """Do as `problem_of` for a file that has been read, of which `document` is the content."""
+    """Return the problem of a file that has been read, of which `document` is the content; print its notes.
+
+    `objective` replaces the file's, if given. `BadInput` lists every mistake of the file, or says that it does not
+    allow the objective.
+    """
     return _of(problem_in(document, path), path, objective)
 
 
@@ -62,7 +66,8 @@ def problem_sizes_of(path: str, objective: str | None) -> list[tuple[Problem, in
     """Return the problem of each micro-batch size that a file lists, in its order; one for a file without a list.
 
     Each has the number of sequences in a micro-batch, None if not known. Prints the notes of each problem. `objective`
-    replaces the file's, if given.
+    replaces the file's, if given. `BadInput` lists every mistake of the file, or says that it does not allow the
+    objective.
     """
     return [(_of(problem, path, objective), sequences) for problem, sequences in read_problem_sizes(path)]
 
@@ -120,7 +125,7 @@ def draw(
 
 
 def write_schedule(path: Path, file: ScheduleFile) -> Path:
-    """Write a schedule file; `BadInput` if no problem file can express its problem."""
+    """Write a schedule file whole and return its path; `BadInput` if no problem file can express its problem."""
     try:
         text = to_text(file)
     except ValueError as why:

@@ -46,7 +46,8 @@ class MeasuredFiles:
 def read_measured(paths: Sequence[str], args: Namespace) -> MeasuredFiles:
     """Read tables and pipesched's own files (.csv, .yaml, .yml; .gz besides), and all others as traces of one run.
 
-    `BadInput` if they name several kinds of devices. `args` has the options that traces need.
+    `BadInput` if they name several kinds of devices, or a file has mistakes. `args` has the options that traces need
+    (`pipeline`, `microbatches`).
     """
     steps, times, layers = list[tuple[MeasuredStep, str | None]](), list[Problem](), list[tuple[str, object]]()
     hardware, notes, traces = set[str](), list[str](), list[str]()

@@ -51,13 +51,16 @@ def add_why_not(parser: ArgumentParser) -> None:
 
 
 def count(candidates: Sequence[Candidate]) -> list[str]:
-    """Return a line on the schedules not tried, and one with the number of those that do not apply."""
+    """Return a line on the schedules not tried, and one with the number of those that do not apply.
+
+    Either is left out if there are none.
+    """
     shown = [line for line in lines(candidates) if not line.startswith("- ")]
     return [f"{line.removesuffix(':')} (--why-not says why)" if line.endswith(":") else line for line in shown]
 
 
 def applicable(problem: Problem) -> list[str]:
-    """Return the names of published schedules that apply to a problem."""
+    """Return the names of published schedules that apply to a problem, sorted; memory does not count."""
     return [heuristic.name for heuristic in HEURISTICS if _applies(problem, heuristic.name)]
 
 

@@ -80,16 +80,16 @@ def files_written(paths: Sequence[Path]) -> None:
 def times_shown(problem: Problem) -> tuple[Objective, ...]:
     """Return the objectives that tables show: the times of one iteration, such as makespan and span.
 
-    The period is shown only where it is the objective, since a timeline does not have one.
+    The period is shown, first, only where it is the objective, since a timeline does not have one.
     """
     ends = tuple(one for one in objectives() if one.of_one_iteration)
     return (problem.objective, *ends) if problem.objective.repeats else ends
 
 
 def idle_shown(problem: Problem, metrics: Metrics) -> list[tuple[str, float | None]]:
-    """Return mean idle time and bubble rate with their names, as shares of the objective's value.
+    """Return (name, share) pairs of mean idle time and bubble rate; a share of 1 of the objective's value.
 
-    None for a period that the timeline does not have.
+    A share is None for a period that the timeline does not have.
     """
     aim = problem.objective
     return [(IDLE, metrics.idle(aim)), (BUBBLE, metrics.bubble(aim))]
@@ -102,7 +102,7 @@ def idle_sentence(problem: Problem, metrics: Metrics) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a share as text in per cent; empty for None."""
+    """Return a share of 1 as text in per cent with two decimals; empty for None."""
     return "" if share is None else f"{100 * share:z.2f} %"
 
 
@@ -121,9 +121,9 @@ _FEW_PASSES = 20_000
 
 
 def idle_shares(timeline: Timeline, seconds: float) -> dict[IdleCause, float] | None:
-    """Return the idle time by cause, as shares of the makespan times devices.
+    """Return the idle time by cause, as shares (of 1) of the makespan times devices.
 
-    None if that takes longer than `seconds` (many passes only).
+    None if that takes longer than `seconds`. For up to 20,000 passes it is computed in any case.
     """
     if len(timeline.schedule.columns) <= _FEW_PASSES:
         return idle_times(timeline).shares()

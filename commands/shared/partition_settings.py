@@ -56,7 +56,10 @@ def with_partition(problem: PlanProblem, text: str | None) -> PlanProblem:
 
 
 def _partition_on(devices: int, text: str, problem: PlanProblem) -> tuple[int, ...] | BadInput:
-    """Return the layers of each stage that a setting means on so many devices, or the refusal."""
+    """Return the layers of each stage that a setting means on so many devices, or the refusal (not raised).
+
+    Stages are in the order of the chain.
+    """
     try:
         counts = partition_from(text, problem.model, devices)
         wrong = mistakes(problem.model, Partition(counts))

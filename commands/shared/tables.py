@@ -23,9 +23,9 @@ Cell = str | Text
 
 
 class Column(NamedTuple):
-    """A table's column. If a table is too wide, the column with the highest `leave_out` above 0 is left out first.
+    """A table's column; `header` is its title, and a `numeric` one is aligned to the right.
 
-    `header` is its title; a `numeric` one is aligned to the right.
+    While a table is too wide, the column with the highest `leave_out` is left out; one with 0 never is.
     """
 
     header: str

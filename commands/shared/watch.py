@@ -40,8 +40,9 @@ def stop_event(args: Namespace) -> Event:
 def watch(args: Namespace, answer: Callable[[], int]) -> int:
     """Run `answer`, and again after each change of an input file, until it is interrupted; return its last exit code.
 
-    A change stops the search under way; lines in between say what the command waits for. For each run `args.stop` is a
-    new event, and `args.began` the time when it began. `BadInput` without input files, or with `--json`.
+    It also ends once nobody reads standard output. A change stops the search under way; lines in between say what the
+    command waits for. For each run `args.stop` is a new event, and `args.began` the time when it began. `BadInput`
+    without input files, or with `--json`.
     """
     if args.json:
         raise BadInput("found --watch with --json; allowed: one of them, since --json prints one object")

@@ -29,7 +29,7 @@ def draw_together(
     `rows` has the pass in each slot of each device (None for a gap), and is changed in place. `moves((slot, device))`
     is True if the pass there may move. The peak is the largest over the devices before the moves. With
     `displace_weights` the rows have no weight passes, and each W takes the first gap after its B, in the order of the
-    Bs.
+    Bs. A pass also stays after the same pass of the previous micro-batch, and moves to earlier slots only.
     """
     devices = [_DisplacedWeights(row) if displace_weights else _AsTheyAre(row) for row in asking(rows)]
     cap = max(one.peak() for one in asking(devices))

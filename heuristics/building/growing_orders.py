@@ -13,7 +13,7 @@ class GrowingOrders:
 
     `put` appends a pass to a device's order, `value` returns the objective of the orders as they are. `orders[d]` are
     the passes of device d, `began_at[d]` the start of the first and `free_at[d]` the end of the last (0 without
-    passes), `waited[d]` the idle time between them; `ends` has the end of each pass.
+    passes), `waited[d]` the idle time between them; `ends` has the end of each pass. No memory is counted.
     """
 
     def __init__(self, devices: int) -> None:

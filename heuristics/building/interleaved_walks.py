@@ -69,7 +69,8 @@ def walks(problem: Problem, groups: Sequence[range], hop: int, extra: int = 0) -
 def lines(problem: Problem, warm_up: Callable[[int], int]) -> list[tuple[int, Walk]]:
     """Return for every device (i, walk): its place in the pipeline, and its passes with `warm_up(i)` warm-up forwards.
 
-    Raises `DoesNotApply` unless there is one stage per device.
+    Places count from 0; the list is by device. A walk warms up with at most m forwards. Raises `DoesNotApply` unless
+    there is one stage per device.
     """
     found, m = dict[int, tuple[int, Walk]](), problem.microbatches
     for i, stage in asking(enumerate(one_stage_a_device(problem))):

@@ -41,7 +41,7 @@ def full_offload(problem: Problem, schedule: Schedule) -> Schedule:
 def half_offload(problem: Problem, schedule: Schedule) -> Schedule:
     """Return the order with half of the activations offloaded: each device's first half of chunks.
 
-    These live longest. With one chunk per device it is every other micro-batch, with an odd number of chunks the
+    These live longest. With one chunk per device it is the even micro-batches instead, with an odd number of chunks the
     smaller part. Of these activations, those whose copies fit between their passes are offloaded; in addition all
     activations that their stage may not keep. Raises `DoesNotApply` unless every activation may be offloaded.
     """

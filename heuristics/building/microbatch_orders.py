@@ -47,7 +47,10 @@ def any_order(problem: Problem) -> None:
 
 
 def renumbered(schedule: Schedule, order: Sequence[MicrobatchId], name: str) -> Schedule:
-    """Return the schedule with micro-batch `order[j]` in place of micro-batch j in every pass, under a new name."""
+    """Return the schedule with micro-batch `order[j]` in place of micro-batch j in every pass, under a new name.
+
+    Only the order of passes stays: overlapped slots become single passes; orders of tasks and waits are left out.
+    """
     devices = range(schedule.columns.devices)
     passes = ([p._replace(microbatch=order[p.microbatch]) for p in schedule.passes_on(device)] for device in devices)
     return schedule_of(passes, name)

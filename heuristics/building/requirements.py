@@ -100,8 +100,8 @@ def equal_costs(problem: Problem) -> EqualCosts | None:
 def peaks_along(problem: Problem, peak_of: Callable[[int, StageId], MemorySteps]) -> tuple[MemorySteps, ...]:
     """Return the peak of each device, by device.
 
-    It is `peak_of(i, stage)` for the device of `stage`, the i-th in the pipeline. The problem must have one stage per
-    device.
+    It is `peak_of(i, stage)` for the device of `stage`, the i-th in the pipeline (from 0). The problem must have one
+    stage per device.
     """
     placed = {problem.placement.stage_device[s]: peak_of(i, s) for i, s in enumerate(problem.placement.chains[0])}
     return tuple(placed[d] for d in range(problem.devices))

@@ -17,7 +17,7 @@ from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.placement import v_shape
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId
+from pipesched.problem.quantities import DeviceId, MicrobatchId
 from pipesched.problem.stage_columns import stages_of
 from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.simulation.simulator import simulate
@@ -34,7 +34,7 @@ Offsets = tuple[TimeSlot, TimeSlot]  # slots from one device to the next, on the
 V_ZB, V_TWO_THIRDS, V_HALF, V_MIN = (4, 2), (3, 1), (2, 1), (1, 1)
 
 
-def on_leg(devices: int, leg: Leg, device: int, microbatch: int) -> Pass:
+def on_leg(devices: int, leg: Leg, device: DeviceId, microbatch: MicrobatchId) -> Pass:
     """Return the pass (F or B) of a micro-batch on a device and leg; stages run down the devices and up again.
 
     A leg is `F_DOWN` (0), `F_UP`, `B_DOWN` or `B_UP`; backwards go down the stages that forwards went up.

@@ -199,7 +199,10 @@ def orders_of(best: Best) -> Orders:
 
 
 def _rows(lists: list[list[tuple[UnitId, int]]]) -> tuple[IntArray, IntArray, IntArray]:
-    """Return for each unit its list of (unit, lag) pairs as compressed rows: start of each row, units, lags."""
+    """Return for each unit its list of (unit, lag) pairs as compressed rows: starts of rows, units, lags.
+
+    The row of unit n goes from start n to start n + 1 (exclusive).
+    """
     at = np.cumsum([0] + [len(one) for one in asking(lists, SHORT)])
     flat = int64_array([pair for one in asking(lists, SHORT) for pair in one]).reshape(-1, 2)
     return at.astype(np.int64), np.ascontiguousarray(flat[:, 0]), np.ascontiguousarray(flat[:, 1])

@@ -227,7 +227,14 @@ def _annealed(
     best: Best,
     halt: Array,
 ) -> int:
-    """Anneal the orders in place; `anneal` compiles it for fixed modes, `anneal_with_modes` for open ones."""
+    """Anneal orders, and modes unless None, in place; return the least value met, -1 if the given orders have a cycle.
+
+    Compiled as `anneal` for fixed modes and as `anneal_with_modes` for open ones. At most `moves` moves; `best`
+    receives the orders and modes of the least value, the longest time of a device from its `opening`. `how` has the
+    temperatures; the value, these and `opening` are in ticks, in steps where the units are jobs. Units of two rows of
+    `groups` may change places. Another thread ends the run early by setting `halt[0]`; `seed` is that of the random
+    numbers.
+    """
     np.random.seed(seed)
     path, gaps, level = work
     if not begin_times(shop, modes, rows, times, opening):
@@ -291,9 +298,10 @@ def anneal(
 
     `how` has temperatures in ticks and shares of moves, `seed` that of the random numbers. Another thread ends the run
     early by setting `halt[0]`. Modes are fixed: `modes` is None. Units of two rows of `groups` may change places.
-    `opening` has by device the tick before which it does not start. Returns the least value met, which is the longest
-    time of a device from its opening, in ticks (in steps where the units are jobs); -1 if the given order contains a
-    cycle. If the first half of the moves under `how.leaving` finds nothing better, only the second half counts.
+    `opening` has by device the tick (step where the units are jobs) before which it does not start. Returns the least
+    value met, which is the longest time of a device from its opening, in ticks (in steps where the units are jobs); -1
+    if the given order contains a cycle. If the first half of the moves under `how.leaving` finds nothing better, only
+    the second half counts.
     """
     return _annealed(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt)
 
@@ -316,8 +324,8 @@ def anneal_with_modes(
     """Anneal the orders and modes in place: backwards may be split or fused, and blocks formed or dissolved.
 
     `modes` is not None. At most `moves` moves; `best` receives the best orders and modes met, and the least value met
-    is returned: the longest time of a device from its `opening`, or -1 if the given order contains a cycle. Another
-    thread ends the run early by setting `halt[0]`. Units of two rows of `groups` may change places; `how` has
+    is returned: the longest time of a device from its `opening`, in ticks, or -1 if the given order contains a cycle.
+    Another thread ends the run early by setting `halt[0]`. Units of two rows of `groups` may change places; `how` has
     temperatures in ticks and shares of moves, `seed` is that of the random numbers. A function of its own, since it
     takes three times as long to compile as `anneal`, and most problems have no open modes.
     """

@@ -39,9 +39,10 @@ class AnnealingRun(NamedTuple):
     leaving: bool = False
 
     def in_ticks(self, mean: float) -> AnnealingRun:
-        """Return the parameters with temperatures in ticks, above 0; `mean` is the mean duration of a unit in ticks.
+        """Return the parameters with temperatures above 0 in the time of the units; `mean` is a unit's mean duration.
 
-        Each field has the same type in all results, so that one compiled version serves all calls.
+        Their time is in ticks, or in steps if they are jobs. Each field has the same type in all results, so that one
+        compiled version serves all calls.
         """
         hot, cold = max(1e-6, self.hot * mean), max(1e-9, self.cold * mean)
         return self._replace(hot=hot, cold=cold, evenness=float(self.evenness), filling=float(self.filling))

@@ -82,7 +82,7 @@ class Rows(NamedTuple):
     """The order of every device, and the rank of every operation in the topological sequence last simulated.
 
     `order[d, k]` is the unit at place k of device d, which has `count[d]`; `place[n]` is the place of unit n (-1:
-    none).
+    none), `rank[n]` its index in the sequence, from 0 over all devices (`ABSENT`, 2**62, if it has no place).
     """
 
     order: Array

@@ -133,8 +133,9 @@ class EqualValueSearch:
     def _settled(self, goal: Goal, heat: Heat, moves: int, seed: int, halt: IntArray) -> tuple[float, Orders]:
         """Return the least energy met within `moves` moves and its orders.
 
-        The energy is negative if the start breaks a limit. Setting `halt[0]` ends the walk. `seed` is that of the
-        random numbers. The energy is what `goal` minimises: memory, or the mean value under noise.
+        The energy is negative, and the orders are those given, if the start breaks a limit. Setting `halt[0]` ends the
+        walk. `seed` is that of the random numbers. The energy is what `goal` minimises: memory, or the mean value under
+        noise.
         """
         rows, n = self.annealer.rows(self.units.orders), len(self.units.tasks)
         best, opening = rows.order.copy(), self.units.scale * int64_array(self.openings)[self.units.owner]
@@ -156,7 +157,7 @@ class EqualValueSearch:
 def with_timeline(solution: Solution, timeline: Timeline) -> Solution:
     """Return the solution with another timeline, and its metrics and status accordingly.
 
-    Raises `Disagreement` if the timeline is not valid.
+    The timeline must be in the ticks of the solution's problem. Raises `Disagreement` if it is not valid.
     """
     violations = validate(timeline)
     if violations:

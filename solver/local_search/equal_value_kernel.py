@@ -198,8 +198,8 @@ def rate(
 
     The energy is what the search minimises: the mean value over samples, in steps, or without samples the
     `memory_energy`; it and the device are 0 if the orders are not allowed. Units whose rank in the topological sequence
-    is below `first` keep their times; the others get `new_start` and `new_end`. `opening` has by device the time before
-    which it does not start.
+    is below `first` keep their times; the others get `new_start` and `new_end`. `opening` has by row of the orders the
+    time, in steps of the units, before which it does not start.
     """
     n = shop.ticks.shape[0]
     if not simulate_from(shop, None, rows, times, opening, times.sequence, first, n, first, n):
@@ -258,7 +258,7 @@ def settle(
     The energy is what `goal` minimises: memory, or the mean value over samples of durations; `heat` has the
     temperatures. No order is accepted that breaks the goal's limit on the value or a capacity. Another thread ends the
     run early by setting `halt[0]`. Returns the least energy; -1 if the given order has a cycle or breaks such a limit.
-    `opening` has by device the tick before which it does not start.
+    `opening` has by row of the orders the time, in steps of the units, before which it does not start.
     """
     np.random.seed(seed)
     for d in range(rows.count.shape[0]):

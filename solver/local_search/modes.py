@@ -46,7 +46,10 @@ def lead(shop: Shop, modes: Modes, f: int, node: int) -> None:
 
 @inner
 def attach(shop: Shop, modes: Modes, rows: Rows, f: int, b: int) -> None:
-    """Join forward `f` to backward `b` as a block; the forward loses its place."""
+    """Join forward `f` to backward `b` as a block; the forward loses its place.
+
+    Its entry in `rows.order` is not removed here. Duration and memory of `b` in `shop` become those of the block.
+    """
     modes.mate[b] = f
     rows.place[f] = -1
     lead(shop, modes, f, b)

@@ -83,9 +83,9 @@ def passes_of(timeline: Timeline) -> Start:
 class OrderSearch:
     """Rounds of annealing runs, one per worker: a third of them from the timelines of a pool, the others from the best.
 
-    The pool begins with `others`. `limits` has workers, seed and limit of work; the search ends once `done()` is True.
-    `start_of` returns the units of a timeline and the opening of each of their devices; None if its orders do not
-    determine its memory.
+    The pool begins with `others`; `best` is the best timeline so far. `limits` has workers, seed and limit of work; the
+    search ends once `done()` is True. `start_of` returns the units of a timeline and the opening of each of their
+    devices; None if its orders do not determine its memory.
     """
 
     def __init__(
@@ -120,10 +120,10 @@ class OrderSearch:
         self.workers = limits.workers or os.cpu_count() or 1
 
     def run(self, seconds: float, offer: Callable[[Schedule], Timeline | None]) -> bool:
-        """Anneal for `seconds`, or a number of rounds under a deterministic limit; True if there was a run.
+        """Anneal for `seconds`, or a number of rounds if work is counted; False if nothing can move, else True.
 
-        `offer` is called with every order found, and returns its timeline if it is now the best, else None. Ends early
-        once `done()` is True. Returns False, without a run, if the best schedule has no units to move.
+        `offer` is called with the best schedule of every run, and returns its timeline if it is now the best, else
+        None. Ends early once `done()` is True. Nothing can move if the best schedule has no units for annealing.
         """
         if self._annealer(self.best)[0] is None:
             return False
@@ -168,7 +168,10 @@ class OrderSearch:
     def _take(
         self, schedule: Schedule | None, member: Member | None, offer: Callable[[Schedule], Timeline | None]
     ) -> None:
-        """Offer a run's result, and give it to the pool member that the run started from (None: from the best)."""
+        """Offer a run's result, and give it to the pool member that the run started from (None: from the best).
+
+        It also becomes the best schedule if it is no worse than that. `schedule` is None for a run without a result.
+        """
         timeline = None if schedule is None else offer(schedule) or _timed(self.best.problem, schedule)
         if timeline is not None and length_of(timeline) <= length_of(self.best):
             self.best = timeline

@@ -117,7 +117,7 @@ def stream_decomposition(problem: Problem) -> StreamDecomposition | None:
     return StreamDecomposition(problem, _plain(problem, walked), walked, tuple(one for one in full if one is not None))
 
 
-def _rows(problem: Problem, stage: int) -> list[Row]:
+def _rows(problem: Problem, stage: StageId) -> list[Row]:
     """Return the plain stages made of a stage, in forward order: a longest set of tasks that mirror each other."""
     down, up = problem.tasks_of(F, stage), problem.tasks_of(problem.network.gradient, stage)
     mirrored = [(forward, len(up) - 1 - back) for forward, back in _in_both(down, up[::-1])]
@@ -126,7 +126,7 @@ def _rows(problem: Problem, stage: int) -> list[Row]:
 
 
 def _in_both(down: Sequence[TaskSpec], up: Sequence[TaskSpec]) -> Iterator[tuple[int, int]]:
-    """Yield the index pairs of a longest common subsequence of the task lists `down` and `up`.
+    """Yield the (place in `down`, place in `up`) pairs of a longest common subsequence of two task lists, ascending.
 
     Tasks are compared by their streams.
     """
@@ -146,7 +146,7 @@ def _in_both(down: Sequence[TaskSpec], up: Sequence[TaskSpec]) -> Iterator[tuple
             j += 1
 
 
-def _weights(problem: Problem, stage: int, mirrored: Sequence[TaskPart]) -> dict[TaskPart, TaskPart]:
+def _weights(problem: Problem, stage: StageId, mirrored: Sequence[TaskPart]) -> dict[TaskPart, TaskPart]:
     """Return by index of a task of B the index of the weight task that forms a plain stage with it.
 
     Each weight task goes to the last task of B in `mirrored` on its stream that precedes it and has none yet; one that
@@ -163,7 +163,7 @@ def _weights(problem: Problem, stage: int, mirrored: Sequence[TaskPart]) -> dict
     return found
 
 
-def _full_as_split(problem: Problem, stage: int) -> Full | None:
+def _full_as_split(problem: Problem, stage: StageId) -> Full | None:
     """Return for each task of BW the equal task of B or W, as (kind, index); None if they do not correspond.
 
     If they do, a full backward is a split one with each weight task at once, and needs no mode of its own. Empty where
@@ -195,7 +195,7 @@ def _waits_for(weight: TaskSpec, backward: Sequence[TaskSpec]) -> TaskPart:
     return len(backward) - 1 if weight.after is None else weight.after
 
 
-def _last_awaited(problem: Problem, stage: int) -> TaskPart:
+def _last_awaited(problem: Problem, stage: StageId) -> TaskPart:
     """Return the index of the last task of B that some weight task of the stage waits for."""
     backward = problem.tasks_of(B, stage)
     return max(_waits_for(task, backward) for task in problem.tasks_of(W, stage))
@@ -238,7 +238,7 @@ def _plain(problem: Problem, rows: Sequence[Row]) -> Problem:
     )
 
 
-def _lag(problem: Problem, stage: int) -> Ticks:
+def _lag(problem: Problem, stage: StageId) -> Ticks:
     """Return the shorter of the transfer times from a stage to the next on its chain and from that back, in ticks.
 
     For the last stage of a chain it is 0.

@@ -24,8 +24,8 @@ JobArc = tuple[JobId, JobId, TimeSteps]
 class JobGraph:
     """Precedence graph of jobs.
 
-    `running` are the jobs of the chosen modes; `before[n]` and `after[n]` are the (job, lag in steps) pairs before and
-    after job n; `sequence` is a topological order.
+    `running` are the jobs of the chosen modes, ascending; `before[n]` and `after[n]` are the (job, lag in steps) pairs
+    before and after job n; `sequence` is a topological order.
     """
 
     jobs: Jobs
@@ -83,13 +83,16 @@ def arcs_of_orders(orders: Iterable[Sequence[JobId]]) -> list[JobArc]:
 
 
 def running_of(jobs: Jobs, schedule: Schedule) -> list[JobId]:
-    """Return the numbers of the jobs that belong to the passes of a schedule."""
+    """Return the numbers of the jobs that belong to the passes of a schedule, ascending."""
     passes = schedule.pass_set
     return [n for n, job in enumerate(jobs.jobs) if job.task.of in passes]
 
 
 def orders_of(jobs: Jobs, schedule: Schedule) -> dict[Resource, list[JobId]]:
-    """Return the order of jobs on every stream: the schedule's order of tasks or, if it has none, pass by pass."""
+    """Return the order of jobs on every stream: the schedule's order of tasks or, if it has none, pass by pass.
+
+    Raises `Deadlock` if a task that occupies streams of several devices has no place in their orders.
+    """
     orders = stream_orders(jobs.problem, schedule)
     return {where: [jobs.number[task] for task in tasks] for where, tasks in orders.items()}
 

@@ -41,7 +41,10 @@ def rules(problem: Problem) -> Iterator[Rule]:
 
 
 def with_decisions(problem: Problem, schedule: Schedule, rule: Rule) -> Schedule | None:
-    """Return the order with copies and recomputations inserted so that it fits the memory; None if none is found."""
+    """Return the order with copies and recomputations inserted so that it fits the memory; None if none is found.
+
+    `schedule` keeps every activation. It is not changed.
+    """
     orders = {device: list(schedule.passes_on(device)) for device in range(problem.devices)}
     # Those that move nothing come first, so that it is known what they leave to others.
     moving = {problem.placement.stage_device[stage] for _, stage in problem.network.elsewhere}
@@ -58,7 +61,8 @@ def _left_elsewhere(
 ) -> MemorySteps | None:
     """Return how much memory a device's activations may take where they are offloaded to; None if unlimited.
 
-    That is an equal share, among its users, of the host's or other device's memory, less what that device itself needs.
+    That is an equal share (rounded down), among its users, of the host's or other device's memory, less what that
+    device itself needs.
     """
     network = problem.network
     to = {n for (_, s), changes in network.elsewhere.items() if problem.placement.stage_device[s] == device

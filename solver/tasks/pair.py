@@ -27,7 +27,7 @@ from pipesched.problem.passes import BW, B, F, Pass, Task, W
 from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.placement import explicit
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import StageId, Ticks
+from pipesched.problem.quantities import DeviceId, StageId, Ticks
 from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.results.solution import Status
 from pipesched.schedule.schedule import Schedule
@@ -49,8 +49,9 @@ _FORWARD = Pass(F, 0, 0)
 class Pair:
     """Result of `pair`: value and lower bound in the file's unit of time, and the timeline, which begins at 0.
 
-    `in_turn` is the time, in the same unit, of the passes one after the other. `interrupted`: the user stopped the
-    search.
+    The timeline is of the pair's own problem (`pair_problem`): F of stage 0 and micro-batch 0, and the backward of its
+    last stage (1, or 0 if both passes are of one stage) and micro-batch 1. `in_turn` is the time, in the file's unit,
+    of the passes one after the other. `interrupted`: the user stopped the search.
     """
 
     value: Fraction
@@ -69,7 +70,7 @@ class Pair:
 
     @property
     def orders(self) -> Mapping[Resource, Sequence[Task]]:
-        """The order of the pair's tasks on every stream."""
+        """The order of the pair's tasks on every stream; passes have the stages and micro-batches of `timeline`."""
         return stream_orders(self.timeline.problem, self.timeline.schedule)
 
 
@@ -84,9 +85,10 @@ def pair(
 ) -> Pair:
     """Return the best order found for the tasks of a forward of one stage and a backward of another or the same one.
 
-    Nothing else runs, and memory is not limited. The backward may be split or full, whichever is shorter. Raises
-    `BadInput` where a stage is missing or no device runs both. Raises `Disagreement` if CP-SAT contradicts the order
-    found, or if that is not valid.
+    Nothing else runs, and memory is not limited. `limits` None stands for the defaults of `Limits`; `seconds`, if
+    given, replaces their time limit. The backward may be split or full, whichever is shorter. Raises `BadInput` where a
+    stage is missing or no device runs both. Raises `Disagreement` if CP-SAT contradicts the order found, or if that is
+    not valid.
     """
     refuse_other("pair", problem, Problem, A_PROBLEM)
     limits, stop = limits_from("pair", limits, seconds), stop or Event()
@@ -130,8 +132,9 @@ best_pair = pair  # its name before there was a command of that name
 def pair_problem(problem: Problem, forward: StageId, backward: StageId) -> Problem:
     """Return the problem of two stages alone on one device, with unlimited memory and the objective makespan.
 
-    It has two micro-batches and no transfers to or from other devices. Raises `BadInput` if the stages are on different
-    devices or missing.
+    Stage 0 is that of the forward, stage 1 that of the backward; one stage is both if they are equal. It has two
+    micro-batches and no transfers to or from other devices. Raises `BadInput` if the stages are on different devices or
+    missing.
     """
     problem = passes_alone(problem.keeping_activations())
     where = problem.placement.stage_device
@@ -158,7 +161,7 @@ def pair_problem(problem: Problem, forward: StageId, backward: StageId) -> Probl
     )
 
 
-def _alone(stage: Stage, device: int) -> Stage:
+def _alone(stage: Stage, device: DeviceId) -> Stage:
     """Return a stage without overlapped blocks and without streams of other devices; `device` becomes device 0."""
 
     def alone(task: TaskSpec) -> TaskSpec:

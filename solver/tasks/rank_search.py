@@ -47,8 +47,9 @@ _KINDS = ((F,), (B, BW), (W,), (F, B, BW), (B, BW, W), (F, B, BW, W))
 class Serial:
     """Serial schedule generation of the jobs that run, with the precedences `further` in addition to their own.
 
-    Arrays have an entry for each place in `running`. Raises `ValueError` if a pass takes memory by several jobs, or a
-    job takes or frees two memories.
+    Arrays have an entry for each place in `running`. Of the jobs that can be placed, that of the lowest rank is next.
+    Raises `Deadlock` if the precedences have a cycle, `ValueError` if a pass takes memory by several jobs, or a job
+    takes or frees two memories.
     """
 
     def __init__(self, jobs: Jobs, running: Collection[JobId], further: Iterable[JobArc] = ()) -> None:

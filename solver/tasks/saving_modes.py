@@ -8,7 +8,7 @@ from itertools import count
 from formulations.jobs.jobs import Jobs
 from formulations.jobs.quantities import JobId, TimeSteps
 from pipesched.problem.passes import BW, RELOAD, B, F, Pass, PassKind, Task
-from pipesched.problem.quantities import StageId
+from pipesched.problem.quantities import MicrobatchId, StageId
 from solver.tasks.job_graph import JobArc, JobGraph, graph_of, with_modes
 
 # The jobs that run, and further arcs between them.
@@ -75,7 +75,7 @@ def _released_by(graph: JobGraph, heads: dict[JobId, TimeSteps], p: Pass) -> Pas
     return Pass(F, stage, j)
 
 
-def _backward(jobs: Jobs, stage: int, j: int) -> Pass:
+def _backward(jobs: Jobs, stage: StageId, j: MicrobatchId) -> Pass:
     split = Pass(B, stage, j)
     return split if Task(split) in jobs.number else split._replace(kind=BW)
 

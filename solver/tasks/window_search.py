@@ -43,7 +43,11 @@ class WindowSearch:
         self._limits, self._random, self._size = limits, Random(limits.seed), float(_PARAMS.first_size)
 
     def step(self, left: float, stop: Event) -> bool:
-        """Solve one window within `left` seconds and replace `placed` if it is no worse; True if the value improved."""
+        """Solve one window within `left` seconds and replace `placed` if it is no worse; True if the value improved.
+
+        A window has at most a second (`WindowParams.seconds`), or counted work. Raises `TooLong` if CP-SAT's integers
+        cannot represent the times.
+        """
         model = self._choose()
         deterministic = None if self._limits.deterministic is None else _PARAMS.counted_work
         parameters = Parameters(
@@ -65,7 +69,8 @@ class WindowSearch:
     def _choose(self) -> TaskWindow:
         """Return the CP-SAT model of a random window: about `_size` jobs of some adjacent devices and an interval.
 
-        Half of the windows are placed where one of the longest streams idles.
+        Half of the windows are placed where one of the longest streams idles. Raises `TooLong` if CP-SAT's integers
+        cannot represent the times.
         """
         placed, random = self.placed, self._random
         devices = placed.jobs.problem.devices

@@ -13,7 +13,7 @@ from formulations.variables.operations import Operation
 from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import MemorySteps, Ticks
+from pipesched.problem.quantities import DeviceId, MemorySteps, Ticks
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import block_ticks
 from solver.local_search.units.order_units import Orders, UnitId, operation_of
@@ -49,7 +49,7 @@ def dominated_split(problem: Problem, schedule: Schedule) -> Schedule:
     return Schedule(orders, schedule.name)
 
 
-def _on_device(problem: Problem, device: int) -> Iterator[Operation]:
+def _on_device(problem: Problem, device: DeviceId) -> Iterator[Operation]:
     """Yield the operations (F, B and, if backwards split, W) of a device's stages and micro-batches."""
     for stage in problem.placement.stages_of[device]:
         for role in (F, B, W) if problem.pipeline.splits else (F, B):
@@ -67,14 +67,14 @@ def _line(problem: Problem, x: Operation) -> tuple[PassKind, int]:
 class Operations:
     """Operations of a schedule, by number, and how the schedule joins them.
 
-    By number: the `device`, the `line` (a role on a stage or its queue, whose operations keep the order of
-    micro-batches), and `needs`, the (operation, lag in ticks) pairs of its predecessors. `ticks`, `takes` and `gives`
-    are the duration of an operation by itself and its memory at start and end; `whole_ticks`, `whole_takes` and
-    `whole_gives` are those of a B joined to its W.
+    `operations[n]` is operation n, `number` the inverse. By number: the `device`, the `line` (a role on a stage or its
+    queue, whose operations keep the order of micro-batches), and `needs`, the (operation, lag in ticks) pairs of its
+    predecessors. `ticks`, `takes` and `gives` are the duration of an operation by itself and its memory at start and
+    end; `whole_ticks`, `whole_takes` and `whole_gives` are those of a B joined to its W.
 
-    `orders` has the operations of each device that are not joined to a B. `weight[n]` is the W of a B, and `mate[n]`
-    the F joined to a B; both -1 where there is none. `fused[n]` is True for a B that has its W joined to it, or has
-    none.
+    `orders` has the operations of each device, in order, that are not joined to a B. `lines[l]` is the key of line l:
+    the role, and the stage or queue. `weight[n]` is the W of a B, and `mate[n]` the F joined to a B; both -1 where
+    there is none. `fused[n]` is True for a B that has its W joined to it, or has none.
     """
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:

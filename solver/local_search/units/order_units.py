@@ -13,7 +13,7 @@ from formulations.variables.operations import Operation
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import BW, B, Pass, Slot, Task, W
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId, MemorySteps
+from pipesched.problem.quantities import DeviceId, MemorySteps, Ticks
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import block_ticks
 
@@ -37,8 +37,8 @@ class Units:
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
         self.problem, self.name = problem, schedule.name
         self.slots: list[Slot] = []
-        self.device: list[int] = []
-        self.ticks: list[int] = []
+        self.device: list[DeviceId] = []
+        self.ticks: list[Ticks] = []
         self.orders: Orders = [self._add(device, order) for device, order in enumerate(schedule.orders)]
         unit_of = {p: number for number, slot in enumerate(asking(self.slots, SHORT)) for p in slot}
         self.needs = [
@@ -76,7 +76,7 @@ class Units:
             return p.kind, p.stage
         return operation_of(p).role, self.problem.walks.queues[p.stage]
 
-    def _add(self, device: int, order: Sequence[Slot]) -> list[UnitId]:
+    def _add(self, device: DeviceId, order: Sequence[Slot]) -> list[UnitId]:
         first = len(self.slots)
         for slot in asking(order, SHORT):
             block = block_ticks(self.problem, slot)

@@ -26,7 +26,8 @@ _PARAMS = PolicySearchParams()
 class PolicySearch:
     """Local search from policy `start`; `best` has the best schedule's starts, `ends` its end in steps (None at first).
 
-    The dispatchers differ in the activation modes of the jobs that run; `dispatcher` is that of the best schedule.
+    The starts are in steps, by place in `dispatcher.serial.running`. The dispatchers differ in the activation modes of
+    the jobs that run; `dispatcher` and `policy` gave the best schedule (`policy` is None at first).
     """
 
     def __init__(self, dispatchers: Sequence[Dispatcher], start: Policy, seed: int) -> None:
