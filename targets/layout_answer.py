@@ -40,7 +40,8 @@ class LayoutAnswer:
     """The answer to `layouts`: the layouts as rows, the race they come from, and the recommended one's plan.
 
     `text` is the recommended layout's plan file, `plan` the result of searching its plan, and `capacity` the least
-    memory of one of its devices, in GiB. If no layout fits, `text` is empty and the other two are None.
+    memory of one of its devices, in GiB (None too if memory is unlimited). If no layout fits, `text` is empty and the
+    other two are None.
     """
 
     layouts: Layouts

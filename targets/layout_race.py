@@ -54,7 +54,8 @@ class Batch:
     """The batch of a training step: one of `microbatches` and `sequences` is given, the other None.
 
     `microbatches` is the number of micro-batches of all replicas together; `sequences` are divided into micro-batches.
-    `sizes` are the numbers of sequences of a micro-batch to choose from, only one with `microbatches`.
+    `sizes` are the numbers of sequences of a micro-batch to choose from, only one with `microbatches`. `BadInput`
+    otherwise.
     """
 
     microbatches: int | None = None

@@ -75,7 +75,7 @@ def recommended(rows: Sequence[LayoutRow], within: float) -> LayoutRow | None:
 
 
 def raced_row(race: LayoutRace, row: LayoutRow) -> RaceEntry[Layout]:
-    """Return the entry of the race for the layout of a row."""
+    """Return the entry of the race for the layout of a row, which must be none of those refused."""
     return next(one for one in race.rows if {**one.key._asdict()} == row.sizes)
 
 

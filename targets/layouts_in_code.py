@@ -41,12 +41,14 @@ def layouts(
     """Return all layouts of a model on `gpus` devices, by step time in ms, with the one to use (`recommended`).
 
     `config` is a configuration, or the path of one, `hardware` a device's name or a hardware file. A step trains on
-    `microbatches` micro-batches, or on a `batch` of sequences; give one of them. `microbatch_size` is the sequences of
-    a micro-batch; with a `batch` it may be several to choose from, by default 1, 2 and 4. `sizes` fixes sizes of
-    parallelism by name, `runtime` asks for plans that it can run, `training` has keys of a plan file's section `model`.
-    `node` is the number of devices of a node and `rates` replaces numbers of the device, by the keys of a hardware file
-    or of a plan file's section `hardware`. `seconds` is the time limit, instead of that of `limits`; setting `stop`
-    ends the search. `BadInput` if the model has no layout, or an argument is wrong.
+    `microbatches` micro-batches of all replicas together, or on a `batch` of sequences; give one of them.
+    `microbatch_size` is the sequences of a micro-batch, by default that of the configuration or 1; with a `batch` it
+    may be several to choose from, by default 1, 2 and 4. `sequence` is the tokens of a sequence, by default as in the
+    configuration, else the model's longest up to 4096. `sizes` fixes sizes of parallelism by name (tensor, context,
+    pipeline, data, expert), `runtime` asks for plans that it can run (None: any), `training` has keys of a plan file's
+    section `model`. `node` is the number of devices of a node and `rates` replaces numbers of the device, by the keys
+    of a hardware file or of a plan file's section `hardware`. `seconds` is the time limit, instead of that of `limits`;
+    setting `stop` ends the search. `BadInput` if the model has no layout, or an argument is wrong.
     """
     if isinstance(gpus, bool) or not isinstance(gpus, int) or gpus < 1:
         raise BadInput(f"layouts: gpus: found {gpus!r}; allowed: a whole number of at least 1")

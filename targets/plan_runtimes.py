@@ -14,7 +14,7 @@ from targets.schedules import runs
 def runtimes_of(problem: PlanProblem, candidate: PlanCandidate) -> list[str]:
     """Return the names of the runtimes that can run a plan in its order.
 
-    First come those with settings for its partition, then those that need the order alone.
+    First come those with settings for its partition, by name, then those that need the order alone. Empty if none can.
     """
     with_settings = [form.name for form in PARTITION_FORMATS if _runs(form, problem, candidate)]
     given = [name for name in RESTRICTIONS if name not in PARTITION_FORMATS.names()]

@@ -14,7 +14,7 @@ _PLAN_KEYS = frozenset({"layers", "model"})
 
 
 def document_of(text: str, settings: Settings) -> object:
-    """Return the document in a text, with exact decimals; `BadInput` if it is empty or too long.
+    """Return the document in a text, with exact decimals; `BadInput` if it is empty, too long or no YAML.
 
     No key names a file: only the text itself is read.
     """
@@ -32,7 +32,10 @@ def is_plan(document: object) -> bool:
 
 
 def problem_of(document: object, settings: Settings) -> Problem:
-    """Return the problem of a document; `BadInput` lists every mistake, also if it is too large for the page."""
+    """Return the problem of a document; `BadInput` lists every mistake.
+
+    `BadInput` too for a plan or a schedule file, and for a problem too large for the page.
+    """
     if isinstance(document, dict) and document.get("format") == "pipesched-schedule":
         allowed = "a problem or a plan (`pipesched export` and `plot` read schedules)"
         raise BadInput(f"{SOURCE}: found a schedule file; allowed: {allowed}")

@@ -33,17 +33,18 @@ class Solve:
     """One solve of the page, and what its watchers are to know.
 
     `_known` has the latest event of each kind, with the number of the change that made it, so that a watcher gets all
-    later than the last it saw. `file` is the text of the best schedule's file, None as long as there is none. `over`:
-    it has ended; `stopped`: its user stopped it.
+    later than the last it saw. `name` is a random text that identifies the solve. `file` is the text of the best
+    schedule's file, None as long as there is none. `over`: it has ended; `stopped`: its user stopped it. `watchers` is
+    the number of pages that follow it now, `left_at` the event loop's time, in seconds, when the last one left.
     """
 
     order: Order
     name: str = field(default_factory=lambda: secrets.token_urlsafe(16))
-    file: str | None = None  # of the best schedule so far
+    file: str | None = None
     over: bool = False
     stopped: bool = False
     watchers: int = 0
-    left_at: float = 0.0  # when it was last watched
+    left_at: float = 0.0
     _history: list[dict[str, Any]] = field(default_factory=list)
     _known: dict[str, tuple[int, Any]] = field(default_factory=dict)
     _changes: int = 0
@@ -52,7 +53,8 @@ class Solve:
     def tell(self, kind: str, content: Any) -> None:
         """Record an event of the solve, and wake those that wait for news; a `file` is only kept.
 
-        An event has a kind, such as `moment`, and content as JSON values.
+        An event has a kind, such as `moment`, and content as JSON values; "solution", "failed" and "mistakes" end the
+        solve.
         """
         if kind == "file":
             self.file = content

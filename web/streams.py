@@ -34,7 +34,7 @@ async def all_of(quick: Quick, work: str, *arguments: object) -> dict[str, Any]:
 
 
 async def lines(quick: Quick, work: str, *arguments: object) -> AsyncIterator[str]:
-    """Yield a line of JSON for each message of a task, then `{"end": true}`.
+    """Yield a line of JSON, `{kind: content}`, for each message of a task, then `{"end": true}`.
 
     `work` is the task's name in the process, `arguments` are its arguments.
     """

@@ -38,8 +38,9 @@ def memory_text(problem: Problem, level: MemorySteps) -> str:
 def peak_of(peak: Fraction, capacity: Fraction, decimals: int = 6) -> str:
     """Return a peak and its capacity as text such as `5.9 of 6`.
 
-    Both are in the file's unit, with up to `decimals` decimals. A peak that fits is rounded down and one that does not
-    is rounded up, so that the text never contradicts the fact.
+    Both are in the file's unit. A peak that fits is rounded down to `decimals` decimals, at most 6, and so is its
+    capacity; one that does not fit is rounded up, and its capacity down to 6 decimals, so that the text never
+    contradicts the fact.
     """
     scale, over = 10**decimals, peak > capacity
     shown = Fraction(-(-peak * scale // 1) if over else peak * scale // 1, scale)
@@ -59,7 +60,7 @@ def size(problem: Problem) -> str:
 
 
 def plain(number: float) -> str:
-    """Return a number as text with up to six decimals."""
+    """Return a number as text, rounded to the nearest of at most six decimals, without trailing zeros."""
     text = f"{number:.6f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
 

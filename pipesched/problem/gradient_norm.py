@@ -14,8 +14,8 @@ from pipesched.problem.stage import Once, TaskSpec
 def with_norm(problem: Problem, stream: str, ticks: Ticks) -> Problem:
     """Return the problem with a task for all gradients' norm on `stream` of every device with a stage that trains.
 
-    The task takes `ticks` and occupies all these streams at once; it is a pass of the first stage that trains. There is
-    none where no stage trains.
+    The task takes `ticks` and occupies all these streams at once; it is a pass of the first stage that trains, and
+    replaces a norm that the problem had. There is none where no stage trains.
     """
     trained = problem.parameters.trained(problem.stages)
     if not trained:

@@ -50,7 +50,7 @@ def microbatch_number(problem: Problem, p: Pass) -> int:
 
 
 def piece_number(problem: Problem, p: Pass) -> int | None:
-    """Return the number of the piece that a pass belongs to; None without pieces, or for a pass for parameters."""
+    """Return the number, from 0, of a pass's piece; None without pieces, or for a pass for parameters."""
     whole = problem.chain_arcs.pieces == 1 or p.kind in OF_PARAMETERS
     return None if whole else p.stage % problem.chain_arcs.pieces
 

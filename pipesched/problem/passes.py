@@ -48,10 +48,10 @@ class PassKind(StrEnum):
 class KindRow(NamedTuple):
     """The name and colours of a kind of pass in charts, and flags that say what kind of work it is.
 
-    `shades` are its strongest and its palest colour, `traced` the nearest colour in the palette of chrome://tracing. A
-    pass `of_parameters` belongs to no micro-batch. A pass of a kind with `once` follows backwards of its stage
-    (`Stage.once`); a stage runs these kinds in the order of `PassKind`. A `collective` is communication between devices
-    or replicas other than a transfer of a tensor from stage to stage.
+    `shades` are its strongest and its palest colour, as `#rrggbb`, `traced` the nearest colour in the palette of
+    chrome://tracing. A pass `of_parameters` belongs to no micro-batch. A pass of a kind with `once` follows backwards
+    of its stage (`Stage.once`); a stage runs these kinds in the order of `PassKind`. A `collective` is communication
+    between devices or replicas other than a transfer of a tensor from stage to stage.
     """
 
     name: str
@@ -142,7 +142,10 @@ def kinds_pattern(kinds: Iterable[PassKind]) -> str:
 
 
 def letters_text(kinds: Iterable[PassKind]) -> str:
-    """Return the letters of several kinds for a sentence, one letter for all modes of recomputation: `F, B or W`."""
+    """Return the letters of two or more kinds for a sentence, in the order of `PassKind`: `F, B or W`.
+
+    Of the modes of recomputation only the first one is named.
+    """
     *some, last = [kind.value for kind in PassKind if kind in kinds and kind not in RECOMPUTATIONS[1:]]
     return f"{', '.join(some)} or {last}"
 

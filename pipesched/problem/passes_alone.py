@@ -15,9 +15,10 @@ def passes_alone(problem: Problem, room_for: Callable[[Iterable[MemorySteps]], M
     """Return the problem without passes for parameters (gatherings, reductions, steps), or itself if it has none.
 
     Its objective is that of the passes alone: the makespan for an iteration, else the problem's own. While a pass uses
-    memory, the parameters of its stage are gathered, so their memory is subtracted from the device's. `room_for` picks
-    one amount from those of the device's stages. With `max`, for searches, an order that fits here fits whichever
-    parameters are gathered; with `min` the result is a relaxation (`pipesched.problem.relaxed`).
+    memory, the parameters of its stage are gathered, so their memory is subtracted from the device's (unless
+    activations are copied to or from the device). `room_for` picks one amount, in steps, from those of the device's
+    stages. With `max`, for searches, an order that fits here fits whichever parameters are gathered; with `min` the
+    result is a relaxation (`pipesched.problem.relaxed`).
     """
     if not has_parameters(problem):
         return problem

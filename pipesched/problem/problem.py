@@ -34,12 +34,16 @@ class Problem:
     Pieces of micro-batches and passes of modules are included in that number. Times are integer ticks, memory integer
     steps; `units` has their sizes.
 
-    `stages[s]` has the times and memory of stage s, `pools[d]` the memory of device d. `links[a][b]` is the time of a
-    transfer from device a to device b, in addition to the stage's own; empty where only stages have such times.
-    `resources` are hosts, and streams other than the compute stream.
+    `stages[s]` has the times and memory of stage s, `pools[d]` the memory of device d (unlimited on all if none are
+    given). `links[a][b]` is the time of a transfer from device a to device b, in addition to the stage's own; empty
+    where only stages have such times. `resources` are hosts, and streams other than the compute stream.
 
     `walks` are the micro-batches of each chain with their order and factors, `chain_arcs` the precedences between
-    chains, `parameters` the stages that share parameters, and limits of gathering them.
+    chains, `parameters` the stages that share parameters, and limits of gathering them. `notes` are sentences for the
+    user on how the file was read.
+
+    `BadInput` for factors of micro-batches that do not fit the problem (`Walks.refuse`), `ValueError` for blocks
+    together with transfers on a stream.
     """
 
     placement: Placement
@@ -54,7 +58,7 @@ class Problem:
     walks: Walks = ALIKE
     chain_arcs: ChainArcs = NO_ARCS
     parameters: StageParameters = OWN_PARAMETERS
-    notes: tuple[str, ...] = field(default=(), compare=False)  # what the user should know of how the file was read
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if not self.pools:
@@ -108,7 +112,7 @@ class Problem:
 
     @cached_property
     def streams(self) -> tuple[str, ...]:
-        """The names of the streams of every device; the first one runs the tasks that name no stream."""
+        """The names of all streams, the same for every device; the first one runs the tasks that name no stream."""
         tasks = [task for tasks in self.dependencies.tasks.values() for task in tasks]
         further = (stream for task in tasks for _, stream in task.also)
         used = (*(task.stream for task in tasks), *further)
@@ -137,7 +141,10 @@ class Problem:
         return replace(self, pools=tuple(Pool(capacity, pool.static) for pool, capacity in pools))
 
     def keeping_activations(self) -> Problem:
-        """Return the problem in which every activation is kept: without offload and recomputation."""
+        """Return the problem in which every activation is kept; itself if no stage offloads or recomputes.
+
+        It has no hosts and no shared streams, which are of copies alone.
+        """
         if not any(stage.saving_kinds for stage in self.stages):
             return self
         stages = tuple(replace(stage, offload=None, recompute=(), may_keep=True) for stage in self.stages)
@@ -182,7 +189,7 @@ class Problem:
 
     @cached_property
     def walking(self) -> tuple[range, ...]:
-        """The micro-batches of each chain, as ranges."""
+        """The micro-batches of each chain, by `ChainId`."""
         return self.placement.walks(self.microbatches, self.walks.shares)
 
     def chain_of(self, microbatch: MicrobatchId) -> tuple[StageId, ...]:
@@ -270,11 +277,17 @@ class Problem:
         return self.stages[forward.stage].block_with(self.stages[backward.stage])
 
     def least_work(self, stage: StageId) -> Ticks:
-        """Return the least compute ticks of one micro-batch's passes on a stage in any schedule, without blocks."""
+        """Return the least compute ticks of a micro-batch's F and backward on a stage, split or fused, without blocks.
+
+        Recomputation is not counted. The micro-batch's factor is 1.
+        """
         return self.stages[stage].compute_ticks(F) + self.least_backward(stage)
 
     def least_backward(self, stage: StageId) -> Ticks:
-        """Return the least compute ticks of one micro-batch's backward on a stage, split or fused, without blocks."""
+        """Return the least compute ticks of one micro-batch's backward on a stage, split or fused, without blocks.
+
+        The micro-batch's factor is 1.
+        """
         whole = self.stages[stage].compute_ticks(BW)
         return min(whole, self.stages[stage].compute_ticks(B, W)) if self.splittable else whole
 

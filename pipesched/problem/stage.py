@@ -163,7 +163,7 @@ class Stage:
 
     @property
     def kinds(self) -> tuple[PassKind, ...]:
-        """The kinds of passes that this stage may run."""
+        """The kinds of passes that it may run: F, B, W, BW (or F, BW), then `saving_kinds`, `kinds_of_parameters`."""
         return (
             *((F, BW) if self.weight is None else (F, B, W, BW)),
             *self.saving_kinds,
@@ -206,7 +206,7 @@ class Stage:
 
     @property
     def memory_until_backward(self) -> dict[PassKind | None, tuple[MemorySteps, MemorySteps]]:
-        """Return by activation mode the memory that stays on the device, and that which moves to another or the host.
+        """Return by activation mode (memory that stays on the device, memory that moves to another or a host).
 
         The modes are None (kept), OFFLOAD, and each kind of recomputation, as far as the stage allows them.
         """
@@ -234,7 +234,7 @@ class Stage:
         )
 
     def tasks_of(self, kind: PassKind) -> tuple[TaskSpec, ...]:
-        """Return the tasks of a kind of pass of this stage, without the task that sends its tensor."""
+        """Return the tasks of a kind of pass in `kinds`, in order, without the task that sends its tensor."""
         known = self._known_tasks
         if kind not in known:
             known[kind] = self._tasks_of(kind)

@@ -58,7 +58,7 @@ class State:
         """Return by (stage, micro-batch) the sets of kinds of saving passes that the tasks begun so far still allow.
 
         Saving passes are copies and recomputations. Exactly one of the sets of a micro-batch runs; the empty set keeps
-        the activation. Only stages whose activations have several modes have entries.
+        the activation. Only stages that may offload or recompute have entries.
         """
         begun: dict[tuple[int, int], set[PassKind]] = {where: {mode} for where, mode in self.recomputed.items()}
         for task in self.ran:

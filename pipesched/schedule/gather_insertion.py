@@ -69,7 +69,7 @@ class _Device:
     def order(self) -> list[Slot]:
         """Return the order with each gathering before the pass that needs it, and each drop after the last use.
 
-        Gatherings are then moved earlier as far as memory admits.
+        Gatherings are then moved earlier as far as memory admits. To be called once: it uses up this object.
         """
         found: list[Slot] = []
         after_last_use: dict[int, int] = {}  # of each stage that is there, the place after its last use

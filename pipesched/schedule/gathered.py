@@ -23,7 +23,7 @@ class Gathered:
     gather: Pass
     users: list[Pass] = field(default_factory=list)
     release: Pass | None = None
-    makes_room: Pass | None = None  # where a window limits how many are there: the last release before it in the order
+    makes_room: Pass | None = None
 
 
 def uses_parameters(problem: Problem, kind: PassKind, stage: StageId) -> bool:
@@ -35,7 +35,10 @@ def uses_parameters(problem: Problem, kind: PassKind, stage: StageId) -> bool:
 
 
 def gathered(problem: Problem, schedule: Schedule) -> list[Gathered]:
-    """Return every gathering of a schedule, with the passes between it and its drop in the device's order."""
+    """Return every gathering of a schedule, device by device in order.
+
+    Its users are the passes that compute with its parameters between it and its drop in the device's order.
+    """
     found: list[Gathered] = []
     if all(stage.gather is None for stage in problem.stages):
         return found

@@ -30,7 +30,7 @@ class Metrics:
     """The metrics of a timeline, in the file's units; fields and properties ending in `_ticks` in ticks of `problem`.
 
     Tuples have one entry for each device; `work_ticks` is the work of its first stream. `peak_quanta` is the peak
-    memory of passes, in whole units of the resolution. The period is None unless the timeline is an unrolled pattern,
+    memory of passes in steps, without static memory. The period is None unless the timeline is an unrolled pattern,
     since finitely many micro-batches have no steady state.
     """
 
@@ -75,7 +75,7 @@ class Metrics:
         return self.span_ticks if objective.by_device else self.makespan_ticks
 
     def idle(self, objective: Objective) -> float | None:
-        """Return the idle time, mean over the devices: 1 - mean work / value; None for a period if it has none.
+        """Return the share of idle time, mean over the devices: 1 - mean work / value; None for an unknown period.
 
         For a period the work is that of one micro-batch, the mean over all.
         """
@@ -238,8 +238,8 @@ def given_up(timeline: Timeline) -> Whole:
 def memory_steps(timeline: Timeline, reservoir: ReservoirId) -> list[tuple[Ticks, MemorySteps]]:
     """Return the level of a memory over time, as a list of (tick, level from that tick on); the first entry is (0, 0).
 
-    `reservoir` is the number of the memory in the task network: devices first, then hosts. The level is in steps. A
-    tick at which the level changes several times has an entry for each change, so that the largest level is the peak.
+    The level is in steps, without static memory. A tick at which the level changes several times has an entry for each
+    change, so that the largest level is the peak.
     """
     ticks, levels = _memory(timeline, reservoir)
     changed = np.flatnonzero(np.diff(levels, prepend=1))

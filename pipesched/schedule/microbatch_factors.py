@@ -12,7 +12,8 @@ def by_microbatch(problem: Problem, numbers: Whole, microbatches: Ints, times: i
     """Return each of `numbers` times the factor of its micro-batch, exactly.
 
     `numbers` are ticks or memory of stages, with an entry for each row; `microbatches` is the micro-batch of each row.
-    The result has integers so wide that up to `times` of the products can be added without overflow.
+    A micro-batch that the problem lacks counts as number 0. The result has integers so wide that up to `times` of the
+    products can be added without overflow.
     """
     if not problem.walks.scale:
         return numbers

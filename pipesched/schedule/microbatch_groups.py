@@ -22,7 +22,8 @@ def group_sizes(microbatches: int, devices: int) -> list[int]:
     """Return, for each possible number of groups, the smallest size that Megatron accepts.
 
     They are in ascending order: the first needs the least memory and starts backwards first. A number of groups that
-    Megatron never accepts has no entry. `devices` is the number of pipeline devices.
+    Megatron never accepts has no entry, so that the list is empty with fewer micro-batches than devices. `devices` is
+    the number of pipeline devices.
     """
     found = []
     for number in range(microbatches // devices, 0, -1):
@@ -46,7 +47,8 @@ def group_of(order: str | None, microbatches: int, devices: int) -> int | None:
     """Return the group size in the name of an order, or the default of one without a size (`order_of`).
 
     For any other name, or None, the smallest size that Megatron accepts. None if Megatron does not accept the size, or
-    accepts none. `microbatches` is their number in all, `devices` that of the pipeline.
+    accepts none. `microbatches` is their number in all, `devices` that of the pipeline. `ValueError` if what the name
+    has as its size is no number.
     """
     base, _, number = (order or "").partition(":")
     if base == ORDER and not number:

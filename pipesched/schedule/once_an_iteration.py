@@ -23,7 +23,8 @@ def completed(problem: Problem, schedule: Schedule) -> Schedule:
     the end of the device's order, so that none delays a pass of a micro-batch. All others, such as a reduction on a
     stream of its own, are directly after the stage's last backward (or, of each micro-batch, after that one's), so that
     they begin as early as possible. Passes that are already in the schedule stay. Parameters are gathered as memory
-    admits, with the waits that this needs.
+    admits, with the waits that this needs. In orders of tasks, added passes are last on their streams; if gatherings
+    are added, the result has no orders of tasks, and of waits only those of gatherings.
     """
     if not problem.network.has_collectives:
         return with_gather_waits(problem, schedule)

@@ -136,5 +136,5 @@ def parse_slot(text: str, problem: Problem | None = None) -> Slot:
 
 
 def overlapped(forward: Pass, backward: Pass) -> Slot:
-    """Return a slot in which a forward and a backward run together."""
+    """Return a slot in which a forward and a backward run together; the two are not checked."""
     return forward, backward

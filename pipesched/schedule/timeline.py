@@ -119,7 +119,7 @@ class Timeline:
         return begin, end
 
     def starts_of(self, rows: Ints, part: Ints) -> Whole:
-        """Return the start of task `part` of each of these rows of the schedule's columns."""
+        """Return the start, in ticks, of task `part[i]` of the pass in row `rows[i]` of the schedule's columns."""
         columns = self.schedule.columns
         if isinstance(self.starts, StartTable) and self.starts.columns is columns:
             return self.starts.of(rows, part)
@@ -148,6 +148,7 @@ class Timeline:
     def busy(self, device: DeviceId, stream: str = "") -> list[tuple[Ticks, Ticks]]:
         """Return the intervals (start, end), in ticks, in which a stream of a device works, one for each task or block.
 
+        They are in the order of the device's passes, then those of other devices' tasks, and not sorted by time.
         `stream` is the name of the stream, by default the device's first.
         """
         intervals: list[tuple[int, int]] = []

@@ -26,7 +26,7 @@ DISTRIBUTION = (
 
 
 class Noise(NamedTuple):
-    """Settings of `under_noise`: relative standard deviation of durations, number of samples, and seed."""
+    """Settings of `under_noise`: standard deviation of durations as a share of them, number of samples, and seed."""
 
     deviation: float
     samples: int
@@ -35,7 +35,7 @@ class Noise(NamedTuple):
 
 @dataclass(frozen=True)
 class Distribution:
-    """One figure of a schedule under noise, in ticks: its value without noise (`nominal`), and its samples."""
+    """One figure of a schedule under noise, in ticks: its value without noise (`nominal`), and an array of samples."""
 
     nominal: Ticks
     samples: Floats
@@ -45,7 +45,7 @@ class Distribution:
         return float(self.samples.mean())
 
     def percentile(self, percent: float) -> float:
-        """Return the value that `percent` per cent of the samples do not exceed, interpolated linearly."""
+        """Return the ticks that `percent` (0 to 100) per cent of the samples do not exceed, interpolated linearly."""
         return float(np.percentile(self.samples, percent))
 
 

@@ -49,7 +49,9 @@ class Graph:
     `opening[d]` and `closing[d]` are the nodes that are first and last on a stream of device d that it does not share.
     The numbers of a `long` graph are arrays, those of others lists.
 
-    `schedule` is the given one, with orders of tasks where some tasks occupy several resources.
+    `schedule` is the given one, with orders of tasks where some tasks occupy several resources. `BadInput` if a pass
+    appears twice or lacks one that it needs, or an order of tasks is not of the tasks that run; `Deadlock` if no order
+    of tasks that occupy several resources can run. Other cycles are found when it is run.
     """
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:

@@ -49,8 +49,9 @@ def run_under(
 
     `ticks_of(tasks, ticks)` gets a task, or the two of an overlapped block, and the problem's own ticks; it returns the
     ticks in each of the `samples`, as an array, or one number for all of them. Precedences and transfer times are the
-    problem's. `not_before[d]` keeps device d idle until then. Raises the errors of `simulate`. One pass over the order
-    serves all samples: work and memory grow with their product.
+    problem's. `not_before[d]` keeps device d idle until that tick. Raises `Deadlock` if the order can never run to its
+    end, and `BadInput` if a pass appears twice or lacks one that it needs, or an order of tasks is not of the tasks
+    that run. One pass over the order serves all samples: work and memory grow with their product.
     """
     graph = Graph(problem, schedule)
     _, sequence = run_order(graph, [0] * problem.devices)

@@ -20,8 +20,9 @@ def simulate(problem: Problem, schedule: Schedule, not_before: Sequence[Ticks] |
     """Return the timeline of an order with every task as early as possible.
 
     `not_before[d]` keeps device d idle until that tick. Raises `Deadlock`, which names the cycle of waits, if the order
-    can never run to its end, and `BadInput` if a pass is missing or appears twice, or an order of tasks is not of the
-    tasks that run. Takes time linear in the number of passes.
+    can never run to its end, and `BadInput` if an argument has another type, a pass appears twice or lacks one that it
+    needs, or an order of tasks is not of the tasks that run. A missing pass that no other needs is no error here. Takes
+    time linear in the number of passes.
     """
     refuse_other("simulate", problem, Problem, A_PROBLEM)
     refuse_other("simulate: schedule", schedule, Schedule, "a Schedule, as schedule_of(orders) returns it")
@@ -31,8 +32,8 @@ def simulate(problem: Problem, schedule: Schedule, not_before: Sequence[Ticks] |
 def simulate_late(problem: Problem, schedule: Schedule, graph: Graph | None = None) -> Timeline:
     """Return the timeline in which tasks are as early as possible, except that devices begin as late as delays no end.
 
-    `graph` is the precedence graph of the order, if known. Raises `Deadlock` if the order can never run to its end, and
-    `BadInput` if a pass is missing or appears twice.
+    `graph` is the precedence graph of the order, if known (None: it is made). Raises `Deadlock` if the order can never
+    run to its end, and `BadInput` if a pass appears twice or lacks one that it needs.
     """
     graph = graph or Graph(problem, schedule)
     return _timeline(problem, graph, latest_openings(graph))
@@ -46,7 +47,8 @@ def _timeline(problem: Problem, graph: Graph, not_before: Sequence[Ticks]) -> Ti
 def latest_openings(graph: Graph) -> list[Ticks]:
     """Return by device the latest start of its first pass, in ticks, with which no device ends later.
 
-    Ends are compared with those of earliest times. Raises `Deadlock` if the order can never run to its end.
+    Ends are compared with those of earliest times. 0 for a device without passes. Raises `Deadlock` if the order can
+    never run to its end.
     """
     start, sequence = run_order(graph, [0] * len(graph.opening))
     by = graph.column(int(np.max(start, initial=0)))

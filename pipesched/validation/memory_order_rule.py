@@ -128,7 +128,8 @@ class Units:
     def hand_out(self, taker: int, amount: int) -> list[int]:
         """Give `amount` units to the taking pass number `taker` and return an empty list.
 
-        If that is impossible, return the taking passes, by number, of a state that exceeds the memory.
+        If that is impossible, return the taking passes, by number, of a state that exceeds the memory; the units found
+        until then stay with the pass.
         """
         while amount > 0:
             source, asks, has = self._search(taker)

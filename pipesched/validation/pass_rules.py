@@ -48,8 +48,8 @@ def all_tasks(problem: Problem, kind: PassKind, stage: StageId) -> tuple[TaskSpe
 def needed(problem: Problem, kind: PassKind, stage: StageId) -> Iterator[tuple[PassKind, StageId, Ticks]]:
     """Yield the passes of the same micro-batch that must have ended before a pass starts: (kind, stage, lag in ticks).
 
-    Where two kinds may send the gradient, both are yielded, and a schedule contains one of them. Of the kinds that
-    restore an activation it contains at most one.
+    Lags are without factors of micro-batches. Where two kinds may send the gradient, both are yielded, and a schedule
+    contains one of them. Of the kinds that restore an activation it contains at most one.
     """
     where = problem.placement
     chain = next(chain for chain in where.chains if stage in chain)
@@ -262,7 +262,10 @@ def _travel(problem: Problem, sender: StageId, receiver: StageId, back: bool) ->
 
 
 def memory_changes(problem: Problem, kind: PassKind, stage: StageId) -> tuple[MemorySteps, MemorySteps]:
-    """Return the memory taken by a pass at its start and at its end, in steps; negative if freed."""
+    """Return the memory taken by a pass at its start and at its end, in steps; negative if freed.
+
+    Without factors of micro-batches, and without what an F frees at its end if it is recomputed (`dropped`).
+    """
     at_start, at_end = _for_activations(problem, kind, stage)
     running, stays = passing_memory(problem, kind, stage)
     return at_start + running + stays, at_end - running
@@ -310,9 +313,9 @@ def _for_activations(problem: Problem, kind: PassKind, stage: StageId) -> tuple[
 
 
 def dropped(problem: Problem, kind: PassKind, stage: StageId) -> MemorySteps:
-    """Return the memory freed after the forward and taken again by a recomputation of this kind.
+    """Return the memory freed at the end of the forward and taken again by a recomputation of this kind.
 
-    0 for other kinds.
+    0 for other kinds. Factors of micro-batches are not included.
     """
     if kind not in RECOMPUTATIONS:
         return 0
@@ -334,7 +337,7 @@ def changes_elsewhere(problem: Problem, kind: PassKind, stage: StageId) -> tuple
 def host_changes(problem: Problem, kind: PassKind, stage: StageId) -> tuple[MemorySteps, MemorySteps]:
     """Return the host memory taken by a pass at its start and at its end.
 
-    Negative if freed, 0 if activations move to a device.
+    Negative if freed, 0 if activations move to a device. Factors of micro-batches are not included.
     """
     return (0, 0) if peer_of(problem, stage) is not None else changes_elsewhere(problem, kind, stage)
 
@@ -366,7 +369,10 @@ def _moved(problem: Problem, stage: StageId) -> MemorySteps:
 
 
 def saving_options(problem: Problem, stage: StageId) -> list[frozenset[PassKind]]:
-    """Return the allowed sets of kinds of passes of a micro-batch on a stage between forward and backward."""
+    """Return the allowed sets of kinds of passes of a micro-batch on a stage between forward and backward.
+
+    The empty set keeps the activation.
+    """
     own = problem.stages[stage]
     found = [frozenset[PassKind]()] if own.may_keep else []
     if own.offload is not None:

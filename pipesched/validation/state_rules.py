@@ -44,7 +44,7 @@ from pipesched.validation.violation import Violation
 
 
 def validate_from_state(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> list[Violation]:
-    """Return the rules that a replanned iteration breaks; `tasks` has the start and end of all tasks, in ticks.
+    """Return the rules that a replanned iteration breaks, empty if none; `tasks` has the times of all tasks, in ticks.
 
     `state` is the state from which it was replanned: tasks that had begun must be unchanged. Times and memory are
     checked only if exactly the right passes are there.

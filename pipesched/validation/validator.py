@@ -34,7 +34,8 @@ def validate(timeline: Timeline) -> list[Violation]:
     Rules: complete, placement, parameters, times, precedence, overlap, order, micro-batch order, memory. A rule is
     checked only if those without which it means nothing are kept: times only if the order is valid
     (`validate_schedule`) and every task has a start; cycles only if no time is wrong, and memory under other durations
-    only if nothing is. Of memory only the first violation of each device and host is reported.
+    only if nothing is. Of memory only the first violation of each device and host is reported. `BadInput` for an object
+    that is no timeline.
     """
     refuse_other("validate", timeline, Timeline, A_TIMELINE)
     violations = list(validate_schedule(timeline.problem, timeline.schedule))
@@ -61,7 +62,7 @@ def _has_no_length(timeline: Timeline) -> bool:
 
 
 def validate_schedule(problem: Problem, schedule: Schedule) -> list[Violation]:
-    """Return the broken rules that concern the order alone.
+    """Return the broken rules that concern the order alone; empty if it is valid.
 
     Every pass must run exactly once, on its own device, in proper slots. Then come gatherings, orders of tasks with
     waits, and the order of micro-batches; rules that need others to be kept are checked only if these are.

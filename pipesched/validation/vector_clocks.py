@@ -18,6 +18,7 @@ from pipesched.validation.task_order_rules import streams_of
 class VectorClocks:
     """For every task, the number of tasks at the head of each stream that have certainly ended when it starts.
 
+    `streams` is the number of streams of all devices; results by stream are arrays of that length, in one fixed order.
     Streams run their tasks in order, so these numbers show for any two tasks if one certainly ends before the other
     starts (vector clocks: Mattern, Virtual time and global states of distributed systems, 1989).
     """

@@ -11,7 +11,8 @@ from pipesched.problem.passes import Pass
 class Violation:
     """A broken rule by its name, the passes that break it, and a sentence that describes it.
 
-    Names are those that `validate` lists.
+    Names are those that `validate` lists, and `state` for a task of a replanned iteration that had begun and was moved,
+    or starts before its time.
     """
 
     rule: str

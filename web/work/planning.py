@@ -67,7 +67,7 @@ def search(channel: Channel, problem: PlanProblem, limits: Limits, target: str |
 
     A moment has `seconds`, `value` (None: no plan yet), `bound`, `gap` and `phase`. At the end come the "chart" and the
     schedule "file" of a plan, if there is one, and the "solution": the plan with its problem. With `target` the search
-    is restricted to what that runtime can run, and its settings are sent with the solution.
+    is restricted to what that runtime can run, and its settings are sent with the solution; `BadInput` if it runs none.
     """
 
     def tell(moment: PlanProgress) -> None:

@@ -31,7 +31,7 @@ def solve(
 
     The solution is the last one. If `text` is a plan file, the best plan is searched instead. With `target` the search
     is restricted to what that runtime can express. The time limit is `seconds`; `workers` and `seed` are those of the
-    search.
+    search. `BadInput` for a wrong file, one too large for the page, or a runtime that can express no schedule found.
     """
     limits, asked = Limits(seconds=seconds, workers=workers, seed=seed), document_of(text, settings)
     if is_plan(asked):

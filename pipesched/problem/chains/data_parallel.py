@@ -39,8 +39,8 @@ def data_parallel(one: Problem, pipelines: int, lost: Collection[Worker], slow: 
     """Return the problem of `pipelines` copies of the pipeline `one`, without the workers in `lost`.
 
     The devices of the returned problem are the remaining workers, pipeline by pipeline. A pass on a worker in `slow`
-    takes that worker's factor times as long. The micro-batches of `one` must be equal, and each of its devices must
-    have at least one worker left.
+    takes that worker's factor times as long; ticks become finer by the factors' common denominator. The micro-batches
+    of `one` must be equal, and each of its devices must have at least one worker left.
     """
     one = finer(one, lcm(*(factor.denominator for factor in slow.values())))
     left = [Worker(p, d) for p in range(pipelines) for d in range(one.devices) if Worker(p, d) not in lost]

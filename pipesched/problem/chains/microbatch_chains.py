@@ -44,21 +44,27 @@ class MicrobatchChains:
         object.__setattr__(self, "_stage", {(own, j): stage for stage, (own, walking) in walked for j in walking})
 
     def into(self, p: Pass) -> Pass:
-        """Convert pass `p` of the problem with unequal micro-batches to the pass for it in the problem with chains."""
+        """Convert pass `p` of the problem with unequal micro-batches to the pass for it in the problem with chains.
+
+        No pass for parameters, whose number is not that of a micro-batch.
+        """
         place = self._place[p.microbatch]  # type: ignore[attr-defined]
         return Pass(p.kind, self._stage[p.stage, place], place)  # type: ignore[attr-defined]
 
     def back(self, p: Pass) -> Pass:
-        """Convert pass `p` of the problem with chains to the pass for it in the problem with unequal micro-batches."""
+        """Convert pass `p` of the problem with chains to the pass for it in the problem with unequal micro-batches.
+
+        No pass for parameters, whose number is not that of a micro-batch.
+        """
         return Pass(p.kind, self.stages[p.stage], self.microbatches[p.microbatch])
 
 
 def microbatch_chains(problem: Problem) -> MicrobatchChains:
     """Return the problem in which each group of equal micro-batches has a chain of stages.
 
-    Where micro-batches may run in any order, a group is all micro-batches with the same factor; where their order is
-    fixed, a group is a run of consecutive micro-batches with the same factor. The copies of one original stage have
-    consecutive numbers.
+    The given problem must have factors (`walks.scale`) and no passes for parameters. Where micro-batches may run in any
+    order, a group is all micro-batches with the same factor; where their order is fixed, a group is a run of
+    consecutive micro-batches with the same factor. The copies of one original stage have consecutive numbers.
     """
     groups = list(_groups(problem))
     count, where = len(groups), problem.placement

@@ -24,8 +24,9 @@ from pipesched.problem.stage import Gather
 def in_sequence_chunks(pieces: Sequence[Problem]) -> Problem:
     """Return the problem whose micro-batches consist of pieces, from one problem for each piece, first to last.
 
-    The problems may differ only in the costs of stages. `KvCache.taken` is memory that a piece keeps until the backward
-    of the first piece has ended, which frees it.
+    The problems may differ only in the costs of stages. Stage s of piece k becomes stage s * (number of pieces) + k; a
+    single piece is returned as it is. `KvCache.taken` is memory that a piece keeps until the backward of the first
+    piece has ended, which frees it.
     """
     if len(pieces) == 1:
         return pieces[0]

@@ -22,7 +22,7 @@ from pipesched.problem.stage import Stage
 
 
 def with_modules(trunk: Problem, modules: Sequence[tuple[Module, Problem]]) -> Problem:
-    """Return the problem of a trunk joined with all its modules.
+    """Return the problem of a trunk joined with all its modules, in the largest tick and step of memory common to them.
 
     Each module is given with the problem of its own stages. If a module that is not `shared` has several copies, they
     take its passes in turn, and micro-batches keep their order on every stage of the returned problem. `ValueError` for

@@ -17,8 +17,9 @@ from pipesched.problem.stage import Stage, gradient_lag
 class ChainArcs:
     """The precedences between passes of different chains (`arcs`), and the feature that causes them.
 
-    With `pieces` above 1, a micro-batch is cut into that many pieces, each with a chain of stages. `modules` are the
-    modules of a multi-module model; their chains follow the trunk's in the list of chains.
+    With `pieces` above 1, a micro-batch is cut into that many pieces, each with a chain of stages: the pass of piece k
+    through stage s of the model is one of stage s * `pieces` + k of the problem. `modules` are the modules of a
+    multi-module model; their chains follow the trunk's in the list of chains.
     """
 
     arcs: tuple[StageArc, ...] = ()

@@ -86,7 +86,7 @@ class DeviceResources:
     def host_memory(self, devices: Iterable[DeviceId]) -> tuple[Reservoir, ...]:
         """Return the host memories that the passes of these devices use.
 
-        First come the shared ones, then one for each device alone.
+        First come those in `hosts`, in that order, then an unlimited one for each device in none of them, ascending.
         """
         using = set(devices)
         alone = sorted(using.difference(*(host.devices for host in self.hosts)))

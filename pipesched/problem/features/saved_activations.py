@@ -22,9 +22,9 @@ def needs(kind: PassKind, stage: StageId) -> list[Need]:
 
 
 def need_of_backward(number: StageId, stage: Stage) -> Need:
-    """Return that a backward waits for the copy back or the recomputation of its activation, if one of them runs.
+    """Return what a backward waits for in addition: the copy back or the recomputation of its activation, if one runs.
 
-    The stage, of this `number`, does not always keep its activations.
+    The stage, of this `number`, must be able to offload or recompute.
     """
     return Need(tuple((kind, number) for kind in stage.saving_kinds if kind is not OFFLOAD), 0, optional=True)
 

@@ -15,9 +15,10 @@ class StageArc(NamedTuple):
     Passes of stage `after` start when those of stage `before` have ended and their tensors have arrived. The precedence
     is about forwards, or with `backward` about backwards. The stages lie on different chains, and the number of
     micro-batches of one divides that of the other: each micro-batch waits for its share. With `places`, only the fed
-    chain's micro-batches at these positions take part (the fed chain is that of `after` for forwards, of `before` for
-    backwards). With `waits_for_forwards` a backward waits for forwards of `before`. With `barrier` a collective joins
-    the parts of a pass, and the transfer time of `before` applies even on one device.
+    chain's micro-batches at these positions, from 0 on that chain, take part (the fed chain is that of `after` for
+    forwards, of `before` for backwards); empty for all. With `waits_for_forwards` a backward waits for forwards of
+    `before`. With `barrier` a collective joins the parts of a pass, and the transfer time of `before` applies even on
+    one device.
     """
 
     before: StageId

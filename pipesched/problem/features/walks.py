@@ -21,10 +21,10 @@ BLOCKS = "allowed: one of them, since one time of a block does not tell that of 
 class Walks:
     """The number of micro-batches on each chain, the order that they keep, and their factors.
 
-    `shares[n]` is the number of micro-batches on chain n; `shares` is empty where all chains have equally many. Stages
-    with the same number in `queues` together run their forwards in the order of micro-batches, and so their backwards;
-    `queues` is empty where any order is allowed. `scale[j]` is a factor on all times and activations of micro-batch j;
-    `scale` is empty where micro-batches are equal.
+    `shares[n]` is the number of micro-batches on chain n; `shares` is empty where all chains have equally many. All
+    stages s with the same `queues[s]` together run their forwards in the order of micro-batches, and so their
+    backwards; `queues` is empty where any order is allowed. `scale[j]` is a factor on all times and activations of
+    micro-batch j; `scale` is empty where micro-batches are equal.
 
     Searches and bounds read problems with chains in place of factors (`pipesched.problem.chains.microbatch_chains`).
     """

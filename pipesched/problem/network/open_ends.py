@@ -42,7 +42,7 @@ def _waits(network: TaskNetwork, task: TaskType) -> bool:
 
 
 def _is_awaited(network: TaskNetwork, task: TaskType) -> bool:
-    """Return True if in all modes some other task waits for the task of every micro-batch .
+    """Return True if in all modes some other task waits for the task of every micro-batch.
 
     The backward of a micro-batch may be fused or split.
     """

@@ -129,9 +129,9 @@ class TaskNetwork:
     the devices.
 
     A forward of one stage and a full backward of the same or another may run together as one block where `blocks` has
-    the two stages, with the block's ticks. `scale[j]` is a factor on the ticks and activations of micro-batch j; empty
-    where all are 1. `device_of[s]` is the device of stage s, whose memory its passes take. `until_end` is the memory
-    that a pass takes and no pass frees.
+    the two stages, with the block's ticks. `scale[j]` is a factor on the ticks, lags and memory of micro-batch j, which
+    all other fields leave out; empty where all are 1. `device_of[s]` is the device of stage s, whose memory its passes
+    take. `until_end` is the memory, part of `change`, that a pass takes and no pass frees; without an entry it is 0.
     """
 
     tasks: Mapping[PassType, tuple[TaskTemplate, ...]]
@@ -279,7 +279,7 @@ class TaskNetwork:
         return Need(tuple(task.pass_type for task in arc.alternatives), lag, arc.optional, arc.share)
 
     def predecessors(self, p: Pass, present: Container[Pass]) -> Iterator[tuple[Pass, Ticks]]:
-        """Yield the passes that `p` waits for, as pairs (pass, lag in ticks).
+        """Yield the passes that `p` waits for, as pairs (pass, lag in ticks before the micro-batch's factor).
 
         Of several alternatives the one in `present` is yielded. If none of them is present it is the first one, or
         nothing where the need is optional.

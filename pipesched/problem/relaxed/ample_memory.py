@@ -32,10 +32,9 @@ def why_never_limited(problem: Problem) -> str | None:
 
 
 def asked(most: Fraction | MemorySteps, capacity: Fraction | MemorySteps) -> str:
-    """Return the end of a sentence.
+    """Return the end of a sentence: a question about units, or nothing.
 
-    A question about units if the capacity is over 10 times the largest memory use, `most`. Otherwise it is empty.
-    `most` and `capacity` are in the same unit.
+    It asks if `capacity` is over 10 times the largest memory use, `most`, which is in the same unit.
     """
     return "; are capacity and activation in one unit?" if capacity > _FAR * most else ""
 

@@ -20,6 +20,8 @@ SIDE_LANE = 0.45
 class Box(NamedTuple):
     """A rectangle of a Gantt chart: from `start` to `end` in ticks, from `top` down to `bottom` in device rows.
 
+    The row of device d is from d to d + 1.
+
     It is task number `part` of the pass `of`; with `overlapped` it is all of that pass, as one half of a block. `name`
     is the name of the task, empty where the pass has no named tasks. `stream` is the stream of `device` that the task
     occupies. With `sends` the task sends the pass's tensor.

@@ -20,7 +20,7 @@ COMMUNICATION: RGB = (0.90, 0.62, 0.75)
 
 
 def shade(kind: PassKind, number: int, count: int) -> RGB:
-    """Return the colour of a kind in shade `number` of `count`, the first one strongest."""
+    """Return the colour, in parts from 0 to 1, of a kind in shade `number`, from 0, of `count`; 0 is the strongest."""
     first, last = map(_parts, KINDS[kind].shades)
     share = number / (count - 1) if count > 1 else 0.0
     red, green, blue = (a + (b - a) * share for a, b in zip(first, last, strict=True))
@@ -80,7 +80,7 @@ def _is_bidirectional(placement: Placement) -> bool:
 
 
 def ink_on(colour: RGB) -> str:
-    """Return black or white, whichever reads better on a colour (relative luminance, WCAG 2)."""
+    """Return black or white, whichever reads better on a colour with parts from 0 to 1 (relative luminance, WCAG 2)."""
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour)
     luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
     # Contrast with white is 1.05 / (L + 0.05), with black (L + 0.05) / 0.05; they are equal at L = 0.179.

@@ -6,7 +6,10 @@ from math import ceil, floor, log10
 
 
 def round_times(since: float, until: float, most: int) -> list[float]:
-    """Return evenly spaced round times from `since` to `until`, about `most` of them at most."""
+    """Return all multiples of a round step from `since` to `until`, ascending: at most `most` + 1 of them.
+
+    Only `since` itself, round or not, if `until` is not later.
+    """
     if until <= since:
         return [since]
     step = _round_step((until - since) / max(most, 1))

@@ -12,8 +12,8 @@ Kind = TypeVar("Kind", bound=Hashable)
 def sampled(boxes: Iterable[tuple[float, float, Kind]], columns: int) -> list[Kind | None]:
     """Return the kind shown in each column; None is idle. Boxes are (start, end, kind), with times in columns.
 
-    A kind is shown if its share of the column is at least a third of the largest; along the row, kinds are in
-    proportion to time.
+    Only kinds whose share of the column is at least a third of the largest can be shown; among them that is chosen
+    which has been shown least for its time so far, so that along the row kinds are in proportion to time.
     """
     owed: Counter[Kind | None] = Counter()
     chosen: list[Kind | None] = []
