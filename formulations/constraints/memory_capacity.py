@@ -20,7 +20,7 @@ from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation, OperationMemory
 from pipesched.deadline import asking
 from pipesched.problem.passes import RESHARD, UNSHARD
-from pipesched.problem.quantities import MemorySteps
+from pipesched.problem.quantities import DeviceId, MemorySteps
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 
@@ -34,7 +34,7 @@ def check(timeline: Timeline) -> bool:
     return window is None or all(_most_gathered(timeline, d) <= window for d in range(timeline.problem.devices))
 
 
-def _most_gathered(timeline: Timeline, device: int) -> int:
+def _most_gathered(timeline: Timeline, device: DeviceId) -> int:
     """Return the largest number of stages of a device whose parameters are gathered at one time."""
     passes = timeline.schedule.passes_on(device)
     changes = [(timeline.start(p), 1) for p in passes if p.kind is UNSHARD]

@@ -27,7 +27,8 @@ BlockId: TypeAlias = int
 class Block:
     """A block of work of one micro-batch that takes `ticks`, on all devices that are keys of `memory` at once.
 
-    `memory[d]` has the memory that device d takes at the block's start, and the change at its end (negative: freed).
+    `memory[d]` has the memory that device d takes at the block's start, and the change at its end (negative: freed),
+    both in steps of memory.
     """
 
     name: str
@@ -72,9 +73,9 @@ class BlockGraph:
     """The work of one micro-batch as blocks, identified by their index in `blocks`, with precedences (`waits`).
 
     Where there are several chains, one copy of the graph has a micro-batch of each: `microbatches` is their number.
-    `capacity[d]` is the memory of device d, None if unlimited. `fusions` are the B and W blocks that may run as one
-    full backward, `overlaps` the pairs that may run together. Such a pair takes the memory of both blocks when it
-    starts, and frees that of both when it ends.
+    `capacity[d]` is the memory of device d in steps, None if unlimited. `fusions` are the B and W blocks that may run
+    as one full backward, `overlaps` the pairs that may run together. Such a pair takes the memory of both blocks when
+    it starts, and frees that of both when it ends.
 
     For the graph of a problem, `of_task` has the block of each task of F, of the backward that sends the gradient, and
     of W; the tasks of a full backward are of kind B there. Where passes are several tasks, each stream is a device of
@@ -138,9 +139,10 @@ class BlockGraph:
 def graph_of(problem: Problem) -> BlockGraph:
     """Return the blocks of a problem: on each stage the tasks of F, of the backward that sends the gradient, and of W.
 
-    Where a backward may be split, its block has the duration of B. `fusions` then list the blocks that may run as one
-    full backward, and `overlaps` the forwards and full backwards that are shorter together; both only for passes of one
-    task. Raises `BadInput` where the periodic model does not apply (`refuse_no_period`).
+    Chains without micro-batches have none. Where a backward may be split, its block has the duration of B. `fusions`
+    then list the blocks that may run as one full backward, and `overlaps` the forwards and full backwards that are
+    shorter together; both only for passes of one task. Raises `BadInput` where the periodic model does not apply
+    (`refuse_no_period`).
     """
     refuse_no_period(problem)
     network = problem.network
@@ -209,7 +211,7 @@ def refuse_no_period(problem: Problem) -> None:
         )
 
 
-def _memory_streams(problem: Problem, device: int) -> set[Resource]:
+def _memory_streams(problem: Problem, device: DeviceId) -> set[Resource]:
     """Return the streams of the tasks that take or free memory of a device."""
     network, found = problem.network, set[Resource]()
     for (kind, stage), change in network.change.items():

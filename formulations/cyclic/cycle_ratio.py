@@ -12,7 +12,8 @@ from pipesched.problem.quantities import Ticks
 class Arc(NamedTuple):
     """A precedence between nodes of a schedule that repeats, over `repetitions` periods.
 
-    Node `after` starts at least `ticks` after the start of `before`, less `repetitions` times the period.
+    Nodes are numbers from 0. Node `after` starts at least `ticks` after the start of `before`, less `repetitions` times
+    the period.
     """
 
     before: int
@@ -24,8 +25,8 @@ class Arc(NamedTuple):
 def least_length(nodes: int, arcs: Sequence[Arc], at_least: Ticks) -> tuple[Fraction, list[Fraction]]:
     """Return the least period, at least `at_least`, and the earliest start of each node in it.
 
-    Both are in ticks, and the starts, by node number below `nodes`, are at least 0. Newton's method on increasing
-    values. Raises `ValueError` if the arcs of a cycle cannot be satisfied by any period.
+    Both are in ticks. The starts are a list by node, with 0 as the earliest; `nodes` is the number of nodes. Newton's
+    method on increasing values. Raises `ValueError` if the arcs of a cycle cannot be satisfied by any period.
     """
     length = Fraction(at_least)
     while True:

@@ -40,7 +40,7 @@ class Period(Protocol):
         """Return the duration of a block copy in steps: a number, or an expression of its mode literals."""
 
 
-def post_order(model: Period, device: int) -> None:
+def post_order(model: Period, device: DeviceId) -> None:
     """Add to `model.before` the order of every two blocks of a device, and post that blocks do not overlap.
 
     Overlapped pairs (`model.together`) are excepted. Fused backwards and their W are posted to be adjacent.
@@ -60,7 +60,7 @@ def post_order(model: Period, device: int) -> None:
     _overlap(model, device, blocks)
 
 
-def _no_overlap(model: Period, device: int, blocks: list[Copy]) -> None:
+def _no_overlap(model: Period, device: DeviceId, blocks: list[Copy]) -> None:
     """Post that the blocks of a device lie in the period and do not overlap.
 
     Of two overlapped ones only the backward counts.
@@ -89,7 +89,7 @@ def _no_overlap(model: Period, device: int, blocks: list[Copy]) -> None:
     model.cp.add_no_overlap(intervals)
 
 
-def _decide(model: Period, device: int, x: Copy, y: Copy) -> None:
+def _decide(model: Period, device: DeviceId, x: Copy, y: Copy) -> None:
     """Create the order literals of x and y: one precedes the other, or neither if they overlap; the anchor is first."""
     anchor = model.anchor[device]
     together = next((model.together[pair] for pair in ((x, y), (y, x)) if pair in model.together), None)
@@ -106,7 +106,7 @@ def _decide(model: Period, device: int, x: Copy, y: Copy) -> None:
     model.before[x, y, device], model.before[y, x, device] = before, after
 
 
-def _fuse(model: Period, device: int, blocks: list[Copy]) -> None:
+def _fuse(model: Period, device: DeviceId, blocks: list[Copy]) -> None:
     """Post that a weight block fused with its backward follows it directly, on every device that it runs on."""
     for fusion in model.graph.fusions:
         for i in range(model.copies):
@@ -125,7 +125,7 @@ def _fuse(model: Period, device: int, blocks: list[Copy]) -> None:
             model.cp.add(model.before[backward, weight, device] == 1).only_enforce_if(literal)
 
 
-def _overlap(model: Period, device: int, blocks: list[Copy]) -> None:
+def _overlap(model: Period, device: DeviceId, blocks: list[Copy]) -> None:
     """Post that two overlapped blocks have one position and one order to all others, and overlap no other block."""
     pairs = {pair: literal for pair, literal in model.together.items() if pair[0] in blocks}
     for (forward, backward), literal in pairs.items():

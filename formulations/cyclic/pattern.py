@@ -15,7 +15,7 @@ from pipesched.problem.quantities import DeviceId, MemorySteps, Ticks
 
 
 class Copy(NamedTuple):
-    """Block number `block` of the graph, for micro-batch number `copy` of those that a pattern repeats."""
+    """Block number `block` of the graph, for micro-batch number `copy` (from 0) of those that a pattern repeats."""
 
     block: BlockId
     copy: int
@@ -27,8 +27,9 @@ class Pattern:
 
     `cyclic_orders[d]` is the order of device d's blocks within one period. `repetitions[block, copy][d]` is a block's
     repetition count: the periods of device d begin with its first block, and in period n it runs the block for
-    micro-batch (n - count) * copies + copy. `fused` are the fused (full) backwards. `overlapped` are pairs of a forward
-    and a fused backward that run together; they are adjacent in the cyclic order, the forward first.
+    micro-batch (n - count) * copies + copy. `fused` are the backward blocks that run as full backwards; the W of each
+    is next in the order, and takes no time. `overlapped` are pairs of a forward and a fused backward that run together;
+    they are adjacent in the cyclic order, the forward first.
     """
 
     graph: BlockGraph
@@ -40,19 +41,19 @@ class Pattern:
 
     @property
     def period(self) -> Fraction:
-        """Minimum time per micro-batch of this order, in ticks."""
+        """Minimum time per micro-batch of this order, in ticks; ValueError if no length of a period satisfies it."""
         return self.length / (self.copies * self.graph.microbatches)
 
     @property
     def length(self) -> Fraction:
-        """Minimum length of one period of all copies, in ticks."""
+        """Minimum length of one period of all copies, in ticks; ValueError if no length satisfies the order."""
         return self._times[0]
 
     @property
     def starts(self) -> Mapping[Copy, Fraction]:
         """Earliest start of each copy, in ticks, when the pattern runs for the first time.
 
-        All may be shifted together.
+        All may be shifted together. Raises ValueError for an order that no length of a period satisfies.
         """
         return self._times[1]
 
@@ -102,7 +103,7 @@ class Pattern:
         """True if the block runs by itself; False for a weight block inside its fused backward."""
         return x not in self._removed
 
-    def peak(self, device: int) -> MemorySteps:
+    def peak(self, device: DeviceId) -> MemorySteps:
         """Return the largest memory level of a device in a period, in the graph's steps of memory."""
         change_of = {x: self.graph.blocks[x.block].memory[device] for x in self.cyclic_orders[device]}
         # Before the first block, `repetitions` copies of each block have yet to run and those before them have.
@@ -149,7 +150,7 @@ class Pattern:
     def _times(self) -> tuple[Fraction, Mapping[Copy, Fraction]]:
         """(length, starts): the least length of a period and the start of each copy, in ticks.
 
-        Raises ValueError for an order that is cyclic at any length.
+        Raises ValueError for an order that no length satisfies.
         """
         copies = list(self.repetitions)
         arcs = list(self._arcs({x: n for n, x in enumerate(copies)}))

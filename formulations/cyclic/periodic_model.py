@@ -12,20 +12,20 @@ from formulations.cyclic.cyclic_order import Linear, post_order
 from formulations.cyclic.pattern import Copy, Pattern
 from formulations.jobs.quantities import TimeSteps
 from formulations.variables.literals import Literal, Truth, negation
-from pipesched.problem.quantities import Ticks
+from pipesched.problem.quantities import DeviceId, Ticks
 
 
 class PeriodicModel:
-    """CP-SAT feasibility model: `copies` micro-batches of `graph` repeat every `length` ticks.
+    """CP-SAT feasibility model (`cp`): `copies` micro-batches of `graph` repeat every `length` ticks.
 
-    Times are in steps, `scale` of them to a tick, and blocks of zero duration take one step: all of them together less
-    than a tick, so that each has its place in the order and no length in ticks is lost.
-
-    Each device counts time from the start of its first block of copy 0, its anchor, so that the anchor is first in its
-    period and no block crosses the boundary. A block's absolute start is the anchor's, plus its position in the period,
-    plus its repetition count times the length. With the length fixed all constraints are linear, memory too: the level
-    at a block is the sum over all blocks of their change of memory times (1 if it is earlier in the period, else 0) -
-    (its repetition count). Two blocks that overlap have one position, and neither is before the other.
+    Times of the model, its attribute `length` too, are in steps, `scale` of them to a tick. Blocks of zero duration
+    take one step: all of them together less than a tick, so that each has its place in the order and no length in ticks
+    is lost. Each device counts time from the start of its first block of copy 0, its anchor, so that the anchor is
+    first in its period and no block crosses the boundary. A block's absolute start is the anchor's, plus its position
+    in the period, plus its repetition count times the length. With the length fixed all constraints are linear, memory
+    too: the level at a block is the sum over all blocks of their change of memory times (1 if it is earlier in the
+    period, else 0) - (its repetition count). Two blocks that overlap have one position, and neither is before the
+    other.
     """
 
     def __init__(self, graph: BlockGraph, copies: int, length: Ticks) -> None:
@@ -135,7 +135,7 @@ class PeriodicModel:
             else:
                 self.cp.add(self.repetitions[Copy(root, 0), device] == 0)
 
-    def _memory(self, device: int) -> None:
+    def _memory(self, device: DeviceId) -> None:
         """Post that the level at the start of each block of a device, and what the block takes, fit its capacity."""
         capacity = self.graph.capacity[device]
         if capacity is None:
@@ -174,7 +174,7 @@ class PeriodicModel:
                 self.cp.add(self.start[first] + self.length >= self.start[last] + self.duration(last))
 
     def hint(self, pattern: Pattern) -> None:
-        """Give CP-SAT the order, repetition counts and modes of a known pattern as a hint."""
+        """Give CP-SAT the order, repetition counts and modes of a known pattern, with as many copies, as a hint."""
         pattern = pattern.from_anchors(self.anchor)
         for device, cyclic_order in enumerate(pattern.cyclic_orders):
             where = {x: n for n, x in enumerate(cyclic_order)}

@@ -14,7 +14,7 @@ from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.network.task_network import Resource
-from pipesched.problem.quantities import Ticks
+from pipesched.problem.quantities import DeviceId, Ticks
 
 
 def post_objective(
@@ -67,7 +67,7 @@ def _last(model: Model, operations: list[Operation]) -> list[Operation]:
     return [x for x in operations if not predecessors >> number[x] & 1]
 
 
-def _begin(model: Model, device: int, operations: list[Operation]) -> cp_model.IntVar | TimeSteps:
+def _begin(model: Model, device: DeviceId, operations: list[Operation]) -> cp_model.IntVar | TimeSteps:
     """Return the step from which a device's span counts: a constant, a first operation's start, or a new variable."""
     opened = model.jobs.opened[device] if model.jobs.opened else None
     if opened is not None:

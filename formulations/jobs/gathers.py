@@ -67,10 +67,10 @@ def ends_of(problem: Problem, number: Mapping[Task, JobId], p: Pass) -> _Ends:
 
 
 def grouped_as(jobs: Jobs, schedule: Schedule) -> Jobs:
-    """Restrict jobs to schedules in which each pass uses the same gathering of parameters as in `schedule`.
+    """Return the jobs, restricted to schedules in which each pass uses the same gathering as in `schedule`.
 
     Precedences then replace the gaps between a release and the next gather. A recomputation that `schedule` does not
-    run uses the gathering of its backward.
+    run uses the gathering of its backward. Jobs without gathered parameters are returned unchanged.
     """
     if not any(stage.gather for stage in jobs.problem.stages):
         return jobs
@@ -96,11 +96,11 @@ def _recomputations_but(jobs: Jobs, running: Collection[Pass]) -> dict[tuple[Sta
 
 
 def grouped_at(jobs: Jobs, starts: Mapping[JobId, TimeSteps]) -> Jobs:
-    """Restrict jobs to schedules in which each pass uses the same gathering of parameters as with these starts.
+    """Return the jobs, restricted to schedules in which each pass uses the same gathering as with these starts.
 
     `starts` has the step at which each job starts; jobs that have ended or do not run are absent. A recomputation that
     does not run uses the gathering of its backward. Precedences then replace the gaps between a release and the next
-    gather.
+    gather. Jobs without gaps are returned unchanged.
     """
     found = list[Precedence]()
     backward: dict[tuple[int, int], list[int]] = {}

@@ -152,7 +152,7 @@ class Jobs:
 
     @cached_property
     def on(self) -> dict[Resource, list[JobId]]:
-        """The job numbers of each resource (stream of a device)."""
+        """The job numbers of each resource (stream of a device), ascending."""
         found: dict[Resource, list[int]] = {}
         for n, job in enumerate(self.jobs):
             for where in job.resources:
@@ -215,7 +215,7 @@ class Jobs:
     def chosen(self, running: Collection[JobId]) -> dict[ChoiceId, int]:
         """Return by index of a choice the option that it takes when the jobs `running` run.
 
-        0 if none of its jobs runs.
+        0 if none of its jobs runs. It has an entry for every choice.
         """
         found = dict.fromkeys(range(len(self.choices)), 0)
         for n in running:

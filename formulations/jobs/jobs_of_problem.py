@@ -115,7 +115,7 @@ class _Chosen:
             {one[:2]: next(number) for one in ones} for ones in (backwards, activations, again)
         )
 
-    def _options(self, stage: int, j: int) -> Sequence[frozenset[PassKind]]:
+    def _options(self, stage: StageId, j: MicrobatchId) -> Sequence[frozenset[PassKind]]:
         return self._open_modes.get((stage, j), self._problem.network.options[stage])
 
     def decides(self, p: Pass) -> tuple[ChoiceId | None, int]:

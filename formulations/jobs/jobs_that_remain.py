@@ -17,7 +17,7 @@ def jobs_that_remain(problem: Problem, state: State) -> Jobs:
 
     Steps still count from the iteration's time 0: no job is released before now. A running task becomes a job of its
     remaining time, and is the first on its stream. If some devices have not begun, the span of these jobs may be a
-    fraction of a tick.
+    fraction of a tick. Raises ValueError for unequal micro-batches.
     """
     gathered = gathered_at_least(problem, state)
     since = [state.opening(problem, device) for device in range(problem.devices)]

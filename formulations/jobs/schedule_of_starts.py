@@ -15,11 +15,11 @@ from pipesched.schedule.timeline import Timeline
 
 
 def schedule_of_starts(jobs: Jobs, starts: Mapping[JobId, TimeSteps], name: str = "") -> Schedule | None:
-    """Return the schedule with these job starts (job number to step); None if it exceeds a memory.
+    """Return the schedule called `name` with these job starts, in steps; None if it exceeds a memory.
 
-    Where each pass is one task on one stream, a forward and a backward that start together are a block; memory is not
-    looked at if there is one. Waits for passes that have ended change no start, so memory within its capacity at every
-    start can always be made safe.
+    Jobs without a start do not run. Where each pass is one task on one stream, a forward and a backward that start
+    together are a block; memory is not looked at if there is one. Waits for passes that have ended change no start, so
+    memory within its capacity at every start can always be made safe.
     """
     running = {job.task: start for job, start in ((jobs.jobs[n], start) for n, start in starts.items())}
     orders: list[list[tuple[int, Pass]]] = [[] for _ in range(jobs.problem.devices)]
@@ -147,7 +147,7 @@ class _Memory:
         return found
 
     def _known_at(self, taker: JobMemory) -> dict[Resource, int]:
-        """Return, by stream, up to which position in its order all jobs are known to have ended when the taker starts.
+        """Return, by stream, before which position in its order all jobs are known to have ended when the taker starts.
 
         Empty for a pass that begins with several jobs. The result is shared by the passes that begin on one stream, and
         grows.
@@ -164,8 +164,8 @@ class _Memory:
     ) -> tuple[MemorySteps, list[tuple[JobMemory, MemorySteps]]]:
         """Take `amount` of memory from givers that are known to have ended.
 
-        `given` pairs each giver with what it has left; `seen` has, by stream, up to which position in its order jobs
-        are known to have ended. Returns the amount that is missing, and the givers that still have memory.
+        `given` pairs each giver with what it has left; `seen` has, by stream, before which position in its order all
+        jobs are known to have ended. Returns the amount that is missing, and the givers that still have memory.
         """
         left = list[tuple[JobMemory, int]]()
         for one, there in given:

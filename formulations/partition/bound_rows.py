@@ -19,7 +19,7 @@ from formulations.partition.partition_model import PartitionModel
 from formulations.partition.period_rows import PeriodRows
 from formulations.partition.stage_terms import Linear, StageTerms
 from pipesched.layers.plan_problem import Choice, PlanProblem
-from pipesched.problem.quantities import Ticks
+from pipesched.problem.quantities import DeviceId, Ticks
 from pipesched.problem.stage import COMPUTE
 
 
@@ -78,7 +78,7 @@ class BoundRows:
                 for needed in self.model.needs(on):
                     self.model.cp.add(self._chain.layers(device) + needed <= capacity)
 
-    def _load(self, device: int) -> None:
+    def _load(self, device: DeviceId) -> None:
         """Add rows that the objective is at least the work of each stream of a device, which runs one task at a time.
 
         A reduction and an optimizer step follow the last backward.
@@ -101,7 +101,7 @@ class BoundRows:
             self.model.cp.add(self.value >= load)
         self.model.cp.add(self.value >= passes + self._around(device))
 
-    def _around(self, device: int) -> Linear:
+    def _around(self, device: DeviceId) -> Linear:
         """Return the least ticks for a gather before a device's first pass, and for reduction and step after its last.
 
         Least over its stages.
@@ -110,7 +110,7 @@ class BoundRows:
         before = self._chain.least(device, f"before{device}", lambda terms: terms.gather, gathers)
         return before + self._after(device)
 
-    def _after(self, device: int) -> Linear:
+    def _after(self, device: DeviceId) -> Linear:
         return self._chain.least(device, f"after{device}", self._once, self.model.extra.once)
 
     def _once(self, terms: StageTerms) -> Linear:
@@ -124,10 +124,10 @@ class BoundRows:
         step = terms.step if self._longest_step is None else self._longest_step
         return terms.reduce * (reduce.parts if reduce else 1) + (self.model.extra.norm or 0) + step
 
-    def _work(self, device: int) -> Linear:
+    def _work(self, device: DeviceId) -> Linear:
         return self.plan.microbatches * sum(self.model.terms[k].work for k in self._chain.positions(device))
 
-    def _head_and_tail(self, device: int, paths: PathLengths) -> None:
+    def _head_and_tail(self, device: DeviceId, paths: PathLengths) -> None:
         """Add rows of head and tail: the path to a device, its work, and the path from its last gradient to the end.
 
         A W may follow that gradient. Work of modules on the device counts only if it must lie between.

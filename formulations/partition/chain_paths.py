@@ -56,24 +56,28 @@ class ChainPaths:
         lags = sum(map(sum, self._lags())) + model.extra.head + model.extra.tail + model.extra.around
         self.longest = int((work + overhead) * slowest) + lags if self.one_chain else 0
 
-    def positions(self, device: int) -> tuple[ChainPosition, ...]:
+    def positions(self, device: DeviceId) -> tuple[ChainPosition, ...]:
         """Return the positions in its chain (0: first) of each stage of a device."""
         length = len(self.chains[0])
         return tuple(stage % length for stage in self.placement.stages_of[device])
 
-    def static(self, device: int) -> Linear:
+    def static(self, device: DeviceId) -> Linear:
         """Return the memory of a device, in steps, that is in use whenever a pass takes some.
 
         It is the memory of the device's layers, and the parameters of the stage that gathers least.
         """
         return self.layers(device) + self.least(device, f"gathered{device}", lambda terms: terms.gathered)
 
-    def layers(self, device: int) -> Linear:
+    def layers(self, device: DeviceId) -> Linear:
         """Return the memory of a device's layers, which is in use at all times, in steps of the partition model."""
         return sum(self.model.terms[k].memory for k in self.positions(device))
 
     def least(
-        self, device: int, name: str, of: Callable[[StageTerms], Linear], extra: Mapping[DeviceId, Ticks] | None = None
+        self,
+        device: DeviceId,
+        name: str,
+        of: Callable[[StageTerms], Linear],
+        extra: Mapping[DeviceId, Ticks] | None = None,
     ) -> Linear:
         """Return the least value of a term, such as the ticks of a gather, over the stages of a device.
 
@@ -100,8 +104,8 @@ class ChainPaths:
     def paths(self) -> PathLengths:
         """Return the path lengths of the chain, each as a variable of its own, so that rows stay short.
 
-        Paths are those of a micro-batch's first piece, whose forward is the first on a device and whose backward the
-        last.
+        Only for a placement with one chain. Paths are those of a micro-batch's first piece, whose forward is the first
+        on a device and whose backward the last.
         """
         lags = self._lags()
         stages, terms = range(len(self.chains[0])), self.model.pieces[0]
@@ -120,7 +124,7 @@ class ChainPaths:
         return PathLengths(head, back, around)
 
     def named(self, name: str, expression: Linear, most: int) -> Linear:
-        """Return a new variable between 0 and `most` that equals the expression."""
+        """Return a new variable that equals the expression, and with it restrict the expression to 0 to `most`."""
         variable = self.model.cp.new_int_var(0, most, name)
         self.model.cp.add(variable == expression)
         return variable

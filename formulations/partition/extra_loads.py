@@ -72,7 +72,7 @@ class ExtraLoads:
         """The lists `before`, `between` and `after`, in this order: ticks of modules by device."""
         return self.before, self.between, self.after
 
-    def load(self, device: int) -> Ticks:
+    def load(self, device: DeviceId) -> Ticks:
         """Return the ticks on a device of all passes, for all micro-batches, of modules outside the partition.
 
         Without what is done once for their parameters: gathers, reductions and optimizer steps. 0 without such modules.
@@ -137,13 +137,13 @@ class ExtraLoads:
             self._add_common(device, costs, m)
         self.around = max(self.around, max(forwards) + max(map(self._gradient, parts)) + 2 * self._joining)
 
-    def _runs(self, device: int, costs: StageCosts, passes: int) -> None:
+    def _runs(self, device: DeviceId, costs: StageCosts, passes: int) -> None:
         forward = self._ticks(costs.forward)
         self.before[device] += passes * forward
         self.after[device] += passes * (self._work(costs) - forward)
         self._add_common(device, costs, passes)
 
-    def _add_common(self, device: int, costs: StageCosts, passes: int) -> None:
+    def _add_common(self, device: DeviceId, costs: StageCosts, passes: int) -> None:
         self.memory[device] += costs.memory
         backward = max(costs.fused, costs.backward + (costs.weight or 0))
         ahead, after = self._ticks(costs.gather), self._after(costs)

@@ -11,7 +11,7 @@ from formulations.partition.partition_model import PartitionModel
 from formulations.partition.stage_terms import Linear
 from pipesched.problem.network.task_network import PassType
 from pipesched.problem.passes import BW, REDUCE, RESHARD, STEP, UNSHARD, B, F, PassKind, W
-from pipesched.problem.quantities import StageId, Ticks
+from pipesched.problem.quantities import DeviceId, StageId, Ticks
 from pipesched.schedule.schedule import Schedule
 
 # How often passes of each kind and stage lie on a path, and blocks by the stages of forward and backward.
@@ -40,7 +40,10 @@ def add_path(model: PartitionModel, value: cp_model.IntVar, passes: Counts, lags
 
 
 def add_memory(model: PartitionModel, schedule: Schedule) -> None:
-    """Add rows that no device exceeds its capacity at any moment of its order in `schedule`."""
+    """Add rows that no device exceeds its capacity at any moment of its order in `schedule`.
+
+    Without capacities none is added.
+    """
     for device, room in enumerate(model.capacity):
         own = {p.stage // len(model.pieces) for p in schedule.passes_on(device)}
         static = sum(model.terms[stage % model.stages].memory for stage in own)
@@ -48,7 +51,7 @@ def add_memory(model: PartitionModel, schedule: Schedule) -> None:
             model.cp.add(static + taken <= room)
 
 
-def activation_levels(model: PartitionModel, schedule: Schedule, device: int) -> list[Linear]:
+def activation_levels(model: PartitionModel, schedule: Schedule, device: DeviceId) -> list[Linear]:
     """Return expressions of a device's activation memory, one for each moment at which it may be the largest.
 
     They are in steps of the partition model.
@@ -67,11 +70,11 @@ def _amount(model: PartitionModel, state: State) -> Linear:
     return terms.activation if state[0] is F else terms.memory_until_weight
 
 
-def fullest(schedule: Schedule, device: int) -> list[Counter[State]]:
+def fullest(schedule: Schedule, device: DeviceId) -> list[Counter[State]]:
     """Return by state the number of micro-batches, for each moment of a device's order that may use the most memory.
 
     A state is (F, stage) before the backward and (W, stage) between B and W. A moment is left out if another one has as
-    many micro-batches or more in every state.
+    many micro-batches or more in every state. Those with the most micro-batches in all are first.
     """
     now: Counter[State] = Counter()
     seen: dict[tuple[tuple[State, int], ...], Counter[State]] = {}

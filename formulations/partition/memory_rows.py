@@ -10,6 +10,7 @@ from ortools.sat.python import cp_model
 
 from formulations.partition.chain_paths import ChainPaths, PathLengths
 from formulations.partition.stage_terms import ChainPosition, Linear
+from pipesched.problem.quantities import DeviceId
 
 # Limits above this multiple of the number of stages from the stage on count as no limit.
 _MOST_ROUNDS = 3
@@ -44,7 +45,10 @@ class MemoryRows:
         self._keeps_whole = all(layer.freed_by_backward == 0 for layer in chain.plan.model.layers)
 
     def add(self, paths: PathLengths) -> None:
-        """Add the rows for micro-batches in flight on each stage, and for memory over time on each device."""
+        """Add the rows for micro-batches in flight on each stage, and for memory over time on each device.
+
+        `paths` are those of the one chain of the placement.
+        """
         for stage in range(self._chain.placement.stages):
             self._in_flight(stage, paths)
         for device in range(self._chain.placement.devices):
@@ -103,10 +107,11 @@ class MemoryRows:
             found += [end, end + idle]
         return found
 
-    def _memory_over_time(self, device: int, paths: PathLengths) -> None:
+    def _memory_over_time(self, device: DeviceId, paths: PathLengths) -> None:
         """Add rows: all activations of a device, each times its duration, fit the free memory times the time.
 
-        The share of the memory that an activation takes is rounded down to one of a few levels.
+        None for a device with one stage. The share of the memory that an activation takes is rounded down to one of a
+        few levels.
         """
         positions, cp, m = self._chain.positions(device), self._chain.model.cp, self._chain.plan.microbatches
         if len(positions) == 1:

@@ -14,10 +14,10 @@ class MostFreeModel:
     """CP-SAT model of a partition (`partitions`) that leaves each device more than `amount` of free memory.
 
     `amount` is in the file's memory unit, per device, or per layer with a cache, as the plan problem says. The model
-    minimises the largest loss of a device: what `amount` asks of it, less what it has free, in steps of `unit`. A
-    partition with a loss below 0 leaves more than `amount` everywhere; if none has, no partition does (Dinkelbach,
-    Management Science 13, 1967). Micro-batches run one after the other, which needs the least memory of all orders. All
-    devices must have a capacity.
+    minimises the largest loss of a device: what `amount` asks of it, less what it has free, in steps of `unit`, a
+    fraction of the file's unit. A partition with a loss below 0 leaves more than `amount` everywhere; if none has, no
+    partition does (Dinkelbach, Management Science 13, 1967). Micro-batches run one after the other, which needs the
+    least memory of all orders. All devices must have a capacity.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice, amount: Fraction) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ortools.sat.python import cp_model
 
 from formulations.partition.chain_paths import ChainPaths
+from pipesched.problem.quantities import DeviceId
 
 # Memory that admits more micro-batches than this many times the devices limits no period beyond the loads: a round
 # trip is no longer than the work of all devices, but for transfers.
@@ -36,7 +37,7 @@ class PeriodRows:
         if self.chain.one_chain and self.capacity is not None:
             self._in_flight(self.capacity)
 
-    def _load(self, device: int) -> None:
+    def _load(self, device: DeviceId) -> None:
         """Add the row that n periods, for n chains, are at least a device's work on a micro-batch of each chain."""
         chains = len(self.chain.chains)
         work = sum(self.chain.model.terms[k].work for k in self.chain.positions(device))

@@ -20,8 +20,9 @@ Numbers = Mapping[tuple[str, str], Linear]
 class RecomputeRows:
     """Rows for the recomputed layers of a partition's stages, which `add` adds to the model `cp`.
 
-    `on_stage[k][r]` is the number of layers of run r on stage k, `numbers[k]` the number recomputed there by layer type
-    and mode: variables if `free`, otherwise all layers of a type.
+    `runs` are the model's runs of equal layers, `on_stage[k][r]` is the number of layers of run r on stage k,
+    `numbers[k]` the number recomputed there by layer type and mode: variables if `free`, otherwise all layers of a
+    type.
     """
 
     def __init__(

@@ -86,7 +86,10 @@ class KnownOrder:
         return found
 
     def just_before(self, x: Operation, among: Sequence[Operation]) -> list[Operation]:
-        """Return the operations of `among` known to run before x, without those that others imply transitively."""
+        """Return the operations of `among` known to run before x, without those that others imply transitively.
+
+        Those with the most known predecessors are first.
+        """
         left, found = self.before[self._number[x]] & self.bits(among), list[Operation]()
         for y in sorted((y for y in among if left >> self._number[y] & 1), key=self._count, reverse=True):
             if left >> self._number[y] & 1:

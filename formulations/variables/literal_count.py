@@ -20,7 +20,8 @@ _MOST_JOBS = 6_000
 def literal_count(problem: Problem, devices: Collection[DeviceId] | None = None) -> int:
     """Return the number of order literals that an exact model needs on these devices (all if None).
 
-    It decides if such a model is built. For very large problems every pair counts, without the orders known beforehand.
+    It decides if such a model is built. With more than 6000 jobs every pair counts, without the orders known
+    beforehand; with fewer, unequal micro-batches raise ValueError.
     """
     return _count(problem, None if devices is None else frozenset(devices))
 

@@ -129,7 +129,7 @@ class Model:
         """Return the literals that must all be true for these operations to run; empty if they always do."""
         return [runs for runs in map(self.runs, operations) if not isinstance(runs, bool)]
 
-    def where_jobs(self, *jobs: int) -> list[Literal]:
+    def where_jobs(self, *jobs: JobId) -> list[Literal]:
         return [runs for runs in map(self.runs_job, jobs) if not isinstance(runs, bool)]
 
     def before(self, x: Operation, y: Operation) -> Truth | None:
@@ -174,7 +174,7 @@ class Model:
         return shortest
 
     def block(self, forward: Operation, backward: Operation) -> TimeSteps:
-        """Return the duration in steps of an overlapped block of these two passes."""
+        """Return the duration in steps of an overlapped block of these two passes; KeyError if they may form none."""
         return self._steps_of_block(forward.stage, backward.stage)
 
     def _steps_of_block(self, forward: StageId, backward: StageId) -> TimeSteps:

@@ -179,7 +179,8 @@ class Operations:
     def memory_changes(self) -> list[OperationMemory]:
         """The memory that operations take and free.
 
-        The shared B and its W also represent BW, but not memory that BW takes.
+        The shared B and its W also represent BW; only memory that a BW takes has an entry of its own, which frees as
+        much.
         """
         found = []
         for one in self.jobs.holdings:

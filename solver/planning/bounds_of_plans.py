@@ -62,7 +62,8 @@ def with_bounds_of(narrow: Plan, wide: Plan) -> Plan:
 def _higher(narrow: ChoiceResult, wide: ChoiceResult | None) -> ChoiceResult:
     """Return the placement's result `narrow` with the bound of `wide` where that is higher.
 
-    A `wide.lower_bound` of None means that the placement was proved to have no plan: then `wide` itself is returned.
+    A `wide.lower_bound` of None means that the placement was proved to have no plan: then `wide` itself is returned, or
+    `narrow` if it has a plan. Without `wide`, or if `narrow` has no bound, `narrow` is returned.
     """
     if wide is None or narrow.lower_bound is None:
         return narrow

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import count, repeat
 from math import inf
 from threading import Event
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from pipesched.deadline import Deadline, within
 from solver.backends.cp_sat import Parameters
@@ -32,6 +32,8 @@ class BudgetParams:
 
 _PARAMS = BudgetParams()
 Result = TypeVar("Result")
+# An amount of a budget: seconds, or units of work where work is counted (`Limits.deterministic`).
+SecondsOrWork: TypeAlias = float
 
 
 class Budget:
@@ -53,17 +55,17 @@ class Budget:
         return time.monotonic() - self._begin
 
     @property
-    def left(self) -> float:
+    def left(self) -> SecondsOrWork:
         """Budget that is left, in seconds, or in work units where work is counted; never negative."""
         return max(0.0, self.limits.seconds - self.seconds) if self._units is None else self._units
 
     @property
-    def whole(self) -> float:
+    def whole(self) -> SecondsOrWork:
         """The whole budget given at the beginning, in seconds, or in work units where work is counted."""
         return self.limits.seconds if self.limits.deterministic is None else self.limits.deterministic
 
     @property
-    def least_step(self) -> float:
+    def least_step(self) -> SecondsOrWork:
         """Smallest share given to one step, in seconds or work units.
 
         Scaled down for budgets under 1, so that several fit.
@@ -93,7 +95,7 @@ class Budget:
         """True if the budget is spent or the user has stopped the search."""
         return self.stop.is_set() or self.left <= 0
 
-    def parameters(self, most: float) -> Parameters:
+    def parameters(self, most: SecondsOrWork) -> Parameters:
         """Take at most `most` seconds or work units from the budget; return the parameters of one CP-SAT call.
 
         The call has all workers of the limits, or one where work is counted.
@@ -119,7 +121,7 @@ class Budget:
         if self._units is not None and parameters.deterministic is not None:
             self._units += max(0.0, parameters.deterministic - used)
 
-    def tries(self, most: float) -> Iterator[bool]:
+    def tries(self, most: SecondsOrWork) -> Iterator[bool]:
         """Yield True once for each try of a heuristic that the budget allows within `most` seconds.
 
         Where work is counted, the number of tries is fixed; it is 0 if `most` is 0.
@@ -130,15 +132,15 @@ class Budget:
                 return
             yield True
 
-    def late(self, most: float) -> Callable[[], bool]:
-        """Return a predicate that is True once `most` seconds have passed or the user has stopped the search.
+    def late(self, most: SecondsOrWork) -> Callable[[], bool]:
+        """Return a predicate that is True once `most` seconds have passed, the budget is spent or the user has stopped.
 
-        Where work is counted it ignores time.
+        Where work is counted only the user's stop counts.
         """
         until = time.monotonic() + min(most, self.left)
         return self.stop.is_set if self._units is not None else lambda: self.over() or time.monotonic() >= until
 
-    def progress(self, most: float) -> Callable[[], float]:
+    def progress(self, most: SecondsOrWork) -> Callable[[], float]:
         """Take at most `most` seconds or work units; return a function that gives the share of them that is spent.
 
         It is to be called once in each iteration of a step's loop, which ends at 1 or more. Where work is counted, the
@@ -150,7 +152,7 @@ class Budget:
         most_steps = max(1, int(given * _PARAMS.steps_per_work))
         return lambda: 1.0 if self.stop.is_set() else next(steps) / most_steps
 
-    def of_solve(self, most: float) -> Limits:
+    def of_solve(self, most: SecondsOrWork) -> Limits:
         """Take at most `most` seconds or work units from the budget; return the limits of one schedule search.
 
         With counted work the search has one worker.
@@ -165,7 +167,7 @@ class Budget:
         if self._units is not None and limits.deterministic is not None and optimal:
             self._units += _PARAMS.solve_uses * limits.deterministic
 
-    def _take(self, most: float) -> float:
+    def _take(self, most: SecondsOrWork) -> SecondsOrWork:
         given = max(0.0, min(most, self.left))
         if self._units is not None:
             self._units -= given

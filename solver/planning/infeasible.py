@@ -64,8 +64,8 @@ class Closest(NamedTuple):
 def why_no_plan(plan: PlanProblem, choices: Sequence[ChoiceSearch], budget: Budget) -> str:
     """Return the text that explains why no plan exists: each placement's reason, then the placement closest to fitting.
 
-    `choices` are the searches of the placements. At the end the text names changes of the problem with which a plan
-    fits, such as free recomputation or more devices.
+    `choices` are the searches of the placements. Without capacities it is only each placement's reason. At the end the
+    text names changes of the problem with which a plan fits, such as free recomputation or more devices.
     """
     tried = [each for each in choices if each.stages <= plan.model.most_stages and _right_length(plan, each)]
     if plan.cluster.capacity is None or not tried:
@@ -105,8 +105,8 @@ def _orders(search: ChoiceSearch) -> list[Schedule | None]:
 def closest(plan: PlanProblem, choice: Choice, budget: Budget, order: Schedule | None = None) -> Closest | None:
     """Return the partition whose worst device exceeds its memory by the least amount, minimised by CP-SAT.
 
-    Memory is what `order` needs, or with None one micro-batch in flight at a time. None if CP-SAT found no solution in
-    its time.
+    Memory is what `order` needs, or with None one micro-batch in flight at a time. Devices must have capacities. None
+    if CP-SAT found no solution in its time.
     """
     ask()
     model = LeastExcess(plan, choice, order)

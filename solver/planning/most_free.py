@@ -106,9 +106,10 @@ def _of_choice(
 
 
 def _at_least(problem: PlanProblem, choice: Choice, partition: Partition) -> Fraction | None:
-    """Return the free memory that a partition leaves with one micro-batch at a time, in the file's unit.
+    """Return the least free memory of a device under a partition, with one micro-batch at a time, in the file's unit.
 
-    None if it does not fit the memory.
+    If the objective is free memory per layer, it is divided by a device's layers with keys and values. None if the
+    partition does not fit the memory.
     """
     own = problem.problem(choice, partition)
     memory_in_flight, found = own.network.memory_in_flight, list[Fraction]()

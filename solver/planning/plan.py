@@ -55,10 +55,11 @@ def plan(
 ) -> Plan:
     """Return the best plan found, with a lower bound over all plans that the problem allows.
 
-    `seconds` is the time limit and replaces that of `limits`. `report` is called at every step; setting `stop` ends the
-    search with the best plan found. With a deterministic limit the same problem and seed give the same plan on every
-    run. `start` is a plan to start from, of this problem or one with other costs: where it is valid here, the result is
-    never worse. Raises `BadInput` for an unknown schedule and for an argument that is no plan problem.
+    `seconds` is the time limit and replaces that of `limits` (60 s if neither is given). `report` is called at every
+    step; setting `stop` ends the search with the best plan found. With a deterministic limit the same problem and seed
+    give the same plan on every run. `start` is a plan to start from, of this problem or one with other costs: where it
+    is valid here, the result is never worse. Raises `BadInput` for an unknown schedule, for published schedules with
+    the objective period, for wrong limits, and for an argument that is no plan problem.
     """
     refuse_other("plan", problem, PlanProblem, A_PLAN_PROBLEM)
     limits = limits_from("plan", limits, seconds)
@@ -71,7 +72,8 @@ def plan_from(
     """Return the best plan found, as `plan` does, by a search that starts from any number of plans (`starts`).
 
     The variants of a problem are searched in a race. Where free memory is maximised before the time, the most free
-    memory is searched first.
+    memory is searched first. Raises `BadInput` for an unknown schedule, and for published schedules with the objective
+    period.
     """
     if problem.leaves is not None:
         return plan_leaving_most(plan_from, problem, limits, report, stop)

@@ -12,7 +12,8 @@ class PlanProgress:
     """State of a plan search at one moment.
 
     `seconds` are since its start. `value` is that of the best plan (None: none yet), in the file's unit like the
-    `lower_bound`. `settled` of the `choices` placements need no further search. `phase` is the step under way.
+    `lower_bound` (0: none yet, or no plan exists). `settled` of the `choices` placements need no further search.
+    `phase` is the step under way.
     """
 
     seconds: float

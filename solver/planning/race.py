@@ -50,7 +50,8 @@ class RaceEntry(Generic[K]):
     first the mean over the devices of their work, for `least` with reductions and optimizer steps. `plan` is the result
     of its last search, None before the first one; `first` is a plan made without a search. `step` is the training step
     of the best plan in `plan` (None if it has none) or, before the first search, of `first`. `dropped` is the reason
-    why the problem is searched no further. If `failed`, that reason is an error of its search, which proves nothing.
+    why the problem is searched no further (empty: it may be). If `failed`, that reason is an error of its search, which
+    proves nothing.
     """
 
     key: K
@@ -90,8 +91,9 @@ def raced(
     `problems` has a key for each. First each problem gets a plan by one simulation per placement, in the order of the
     lower bounds of their steps. A problem whose bound is no less than the best step is dropped; so is a problem that is
     not yet tried when the time is over and some plan is known. The better half of the remaining problems continues from
-    its plans with as much time again, and so on down to one (successive halving: Jamieson and Talwalkar 2016). The
-    steps of the problems are compared, so they must do the same work and have the same time unit.
+    its plans with as much time again, and so on down to one (successive halving: Jamieson and Talwalkar 2016). An error
+    of `search` drops its problem (`failed`). The steps of the problems are compared, so they must do the same work and
+    have the same time unit.
     """
     return raced_on(search, list(starmap(entered, problems.items())), limits, report, stop)
 
@@ -103,7 +105,8 @@ def raced_on(
 
     `search(starts, problem, limits, report, stop)` returns the best plan of a problem found from the plans `starts`. If
     some entries have a first plan, only the best of these are searched: as many as can get the least time in each
-    round. All others stay as they are. Entries without a plan are last.
+    round. All others stay as they are. Entries without a plan are last. The entries are changed in place; an error of
+    `search` drops its problem.
     """
     race = _Race(search, sorted(entries, key=lambda one: one.least), limits, report, stop)
     race.run()
@@ -178,7 +181,7 @@ class _Race(Generic[K]):
 def entered(key: K, problem: PlanProblem) -> RaceEntry[K]:
     """Return a problem's entry for the race, without a plan: lower bounds in the file's unit.
 
-    It is dropped at once if the parameters alone exceed the memory.
+    It is dropped at once if the parameters alone exceed the memory of all devices together.
     """
     cluster, capacity = problem.cluster, problem.cluster.capacity
     load = min(mean_load(problem, choice) for choice in problem.choices) * problem.tick

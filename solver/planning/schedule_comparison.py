@@ -68,8 +68,9 @@ def compared_schedules(
     """Return one row for each name in `orders`, which may run any of its orders, and a row named `free` for any order.
 
     If no placement of the file can run a schedule, all other placements are tried if `elsewhere`. Rows are sorted by
-    value; rows without a plan that fits the memory are last. With `every` each schedule gets a first plan even after
-    the time limit. With `free` None there is no row for any order.
+    value, the least first; rows without a plan that fits the memory are last. With `every` each schedule gets a first
+    plan even after the time limit. With `free` None there is no row for any order. Raises `BadInput` for an unknown
+    name; other errors become the reason of their row.
     """
     time = TimeShares(limits)
     rows, asked = _first(problem, orders, time, report, stop, every, elsewhere)

@@ -48,8 +48,8 @@ class ChangeResult:
     def brings(self, without: Plan) -> tuple[Fraction, Fraction] | None:
         """Return the least and the greatest relative change of the optimum, by the values and bounds of both problems.
 
-        `without` is the plan of the problem before the change. None where the value of either problem, or the bound of
-        `without`, is unknown or 0.
+        Negative: time is saved. `without` is the plan of the problem before the change. None where the value of either
+        problem, or the bound of `without`, is unknown or 0.
         """
         now, before = self.plan.value, without.value
         if not now or not before or not without.lower_bound:
@@ -70,9 +70,9 @@ class Changed(NamedTuple):
 def changed_problems(problem: PlanProblem) -> Iterator[Changed]:
     """Yield the problem after one change each: last layer faster, more memory, shared vocabulary, links slower.
 
-    Every layer with the last one's name takes 10 % less time; each device has 8 GiB or GB, in other units 10 %, more
-    memory; embedding and head are split over all devices; links are half as fast. All but the first are left out where
-    they do not apply.
+    The passes of every layer with the last one's name take 10 % less time; each device has 8 GiB or GB, in other units
+    10 %, more memory; embedding and head are split over all devices; links are half as fast. All but the first are left
+    out where they do not apply.
     """
     last = problem.model.layers[-1]
     every = f"every {last.name}" if sum(one.name == last.name for one in problem.model.sequence) > 1 else last.name

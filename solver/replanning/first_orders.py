@@ -17,9 +17,9 @@ from solver.tasks.job_graph import JobGraph, graph_of
 def first_orders(jobs: Jobs) -> Iterator[dict[JobId, TimeSteps]]:
     """Yield the starts in steps, by job, of a list schedule for each rule that does not deadlock on memory.
 
-    The rules combine fused and split backwards, each activation mode, and a priority: the longest tail, backwards
-    first, or one micro-batch after the other, where parameters are gathered also in groups of several. One micro-batch
-    after the other deadlocks only if every order does.
+    Jobs that do not run are absent. The rules combine fused and split backwards, each activation mode, and a priority:
+    the longest tail, backwards first, or one micro-batch after the other, where parameters are gathered also in groups
+    of several. One micro-batch after the other deadlocks only if every order does.
     """
     most = max((choice.options for choice in jobs.choices), default=1)
     # Of gathered parameters: the more micro-batches run in turn, the less often they are gathered.

@@ -69,7 +69,8 @@ def replan(
     `report` is called at every better one, the first time after list scheduling. Bounds are those of CP-SAT and of the
     remaining work; bounds of whole iterations do not know which tasks have begun. Orders start in whole ticks first; if
     a span may be a fraction of a tick, the best of them is then improved in finer ticks. If no task is left, the result
-    is the past as it is.
+    is the past as it is. Raises ValueError for unequal micro-batches; an error in a part of the search ends that part
+    and becomes a note.
     """
     search = _Search(problem, state, limits, report, stop or Event())
     if not search.jobs.jobs:
@@ -283,7 +284,8 @@ class _Search:
 def fine_enough(jobs: Jobs) -> int:
     """Return the number of parts into which to split a tick, so that spans of orders are whole numbers of parts.
 
-    It is limited so that sums of steps do not overflow in CP-SAT; then not all spans are.
+    It is limited so that sums of steps do not overflow in CP-SAT; then not all spans are. 1: no finer ticks are needed,
+    or possible.
     """
     ample = jobs.scale * sum(job.steps for job in jobs.jobs) + max(jobs.release, default=0)
     able = (lcm(*range(1, parts + 1)) for parts in range(jobs.parts, 0, -1))

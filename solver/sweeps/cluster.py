@@ -117,7 +117,8 @@ def _connected(address: str) -> Client:
 
 
 class _Asked:
-    """True once the scheduler's event of this name is set; asks the scheduler every `_ASK_SECONDS` at most."""
+    """Event of a worker: `is_set()` is True once the scheduler's event `name` is, asked every `_ASK_SECONDS` at most.
+    """
 
     def __init__(self, name: str) -> None:
         from distributed import Event

@@ -61,7 +61,8 @@ class Neighbours:
     def settled(self, cell: Cell) -> Iterator[tuple[Cell, Outcome]]:
         """Yield (improved cell, its new outcome): `cell` where others of its family improve it, then others.
 
-        Others are those that have an outcome. The caller stores each one before it asks for the next.
+        Others are those that have an outcome. `known` must have the outcome of `cell`; the caller puts each new one
+        there before it asks for the next.
         """
         others = [other for other in self._family(cell) if other.key != cell.key and other.key in self.known]
         for source, target in [*((other, cell) for other in others), *((cell, other) for other in others)]:

@@ -76,7 +76,7 @@ def of_plan(plan: Plan, effort: Effort) -> Outcome:
 def published(one: Candidate) -> PublishedResult:
     """Return the figures of a published schedule, or the reason why it has none, as an entry of an outcome.
 
-    Its memory is that of the fullest device, with static memory.
+    Times and memory are in the file's units. Its memory is that of the fullest device, with static memory.
     """
     if one.timeline is None:
         return PublishedResult(one.name, False, reason=one.reason)

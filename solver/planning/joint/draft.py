@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from formulations.partition.stage_terms import ChainPosition
 from pipesched.int64_arrays import IntArray, int64_array
 from pipesched.layers.layer import LayerType
 from pipesched.layers.partition import Partition, Recomputed
@@ -106,15 +107,15 @@ class StageSums:
         gives[1], gives[2], gives[3] = np.maximum(0, freed), activation - freed, activation
         return Costs(ticks, takes, gives, memory)
 
-    def layers_by_mode(self, cuts: Sequence[int], stage: int) -> tuple[int, ...]:
+    def layers_by_mode(self, cuts: Sequence[int], stage: ChainPosition) -> tuple[int, ...]:
         """Return, for each of `modes`, the number of layers of stage number `stage` that it can recompute.
 
         Stage k has the layers from `cuts[k]` up to, not including, `cuts[k + 1]`.
         """
         return tuple(int(sums[cuts[stage + 1]] - sums[cuts[stage]]) for sums in self._count)
 
-    def room(self, draft: Draft, stage: int, mode: int) -> int:
-        """Return how many more layers of a stage could be recomputed in mode `mode`.
+    def room(self, draft: Draft, stage: ChainPosition, mode: int) -> int:
+        """Return how many more layers of a stage could be recomputed in the mode with index `mode` in `modes`.
 
         A layer is recomputed in one mode only.
         """
@@ -125,8 +126,9 @@ class StageSums:
     def clipped(self, cuts: tuple[int, ...], recomputed: Sequence[Sequence[int]]) -> Draft:
         """Return the draft with these cuts and, as far as possible, the wanted numbers of recomputed layers.
 
-        `recomputed` has these by stage and mode; no stage recomputes more layers of a type than it has. Where the plan
-        problem asks to recompute always, all layers are recomputed in their first mode.
+        `recomputed` has these by stage and mode; no stage recomputes more layers of a type than it has, of which
+        earlier modes get theirs first. Where the plan problem asks to recompute always, all layers are recomputed in
+        their first mode.
         """
         rows = []
         for stage, wanted in enumerate(recomputed):

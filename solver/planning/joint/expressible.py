@@ -41,8 +41,8 @@ def made_expressible(plan: PlanProblem, partition: Partition) -> Partition:
 def fewer(plan: PlanProblem, partition: Partition) -> Iterator[Partition]:
     """Yield the partition with less recomputation: the next smaller setting that the plan problem's rule can express.
 
-    With the rule `first` there is one partition for each stage that recomputes; with the other rules at most one in
-    all.
+    The rule must not be `any`, and recomputation must be free. With the rule `first` there is one partition for each
+    stage that recomputes; with the other rules at most one in all.
     """
     sums = StageSums(plan)
     draft, selected = sums.of_partition(partition), SelectedModes(sums)

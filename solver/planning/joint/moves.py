@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pipesched.int64_arrays import IntArray
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
+from pipesched.problem.quantities import DeviceId
 from solver.parameters import tunable, tuned
 from solver.planning.joint.draft import Costs, Draft, StageSums
 from solver.planning.joint.orders import OrderArrays
@@ -122,13 +123,13 @@ class Moves:
             return None
         return tuple(moved)
 
-    def _more_recomputed(self, draft: Draft, device: int) -> Draft | None:
+    def _more_recomputed(self, draft: Draft, device: DeviceId) -> Draft | None:
         """Return the draft with one more layer recomputed on a random stage of `device`; None if no more can be."""
         if not self._recompute:
             return None
         return self._again.more(draft, {stage % self._length for stage in self._stages_of[device]})
 
-    def _in_flight(self, order: IntArray, earlier: bool, device: int | None = None) -> IntArray:
+    def _in_flight(self, order: IntArray, earlier: bool, device: DeviceId | None = None) -> IntArray:
         device = self._random.randrange(len(self._stages_of)) if device is None else device
         stage = self._random.choice(self._stages_of[device])
         return self._orders.shifted(order, device, stage, earlier)

@@ -11,7 +11,7 @@ from formulations.partition.fixed_order import fullest
 from pipesched.deadline import SHORT, asking
 from pipesched.int64_arrays import IntArray
 from pipesched.problem.passes import F, W
-from pipesched.problem.quantities import Ticks
+from pipesched.problem.quantities import DeviceId, StageId, Ticks
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.local_search.annealing import Annealer, annealed
@@ -86,8 +86,8 @@ class OrderArrays:
             if self._span and len(places):
                 self._opening[device] = before[places].min()
 
-    def fits(self, order: IntArray, device: int, costs: Costs) -> bool:
-        """True if the memory of `device` suffices for `order` under these costs."""
+    def fits(self, order: IntArray, device: DeviceId, costs: Costs) -> bool:
+        """True if the memory of `device` suffices for `order` (if fixed: for the timeline's) under these costs."""
         capacity = self._capacity[device]
         if capacity is None:
             return True
@@ -103,8 +103,8 @@ class OrderArrays:
     def annealed(self, order: IntArray, moves: int, temperature: float, seed: int) -> EvaluatedOrder | None:
         """Return the best order met within `moves` annealing moves that start at `order`; 0 moves only evaluate it.
 
-        `temperature` is in mean pass durations. None if the order deadlocks (its waits form a cycle). `seed` is that of
-        the random numbers.
+        Stage costs are those of the last `set_costs`; `order` is not changed. `temperature` is in mean pass durations.
+        None if the order deadlocks (its waits form a cycle). `seed` is that of the random numbers.
         """
         n = len(self._type)
         place = np.full(n, -1, np.int64)
@@ -116,7 +116,7 @@ class OrderArrays:
         found = annealed(self._shop, None, rows, NOTHING, self._opening, how.in_ticks(mean), moves, seed)
         return None if found is None else EvaluatedOrder(found[0], found[1].order)
 
-    def shifted(self, order: IntArray, device: int, stage: int, earlier: bool) -> IntArray:
+    def shifted(self, order: IntArray, device: DeviceId, stage: StageId, earlier: bool) -> IntArray:
         """Return the order with each forward of `stage` exchanged with the backward directly before or after it.
 
         Before it with `earlier`: then one more micro-batch of the stage is in flight on the device, else one fewer. A
@@ -142,7 +142,7 @@ class OrderArrays:
         return Schedule(self.units.schedule(rows).orders, name)
 
 
-def _moments(schedule: Schedule, device: int, length: int) -> tuple[IntArray, IntArray]:
+def _moments(schedule: Schedule, device: DeviceId, length: int) -> tuple[IntArray, IntArray]:
     """Return the micro-batches in flight at each moment that may need the most memory, as two arrays (moments, stages).
 
     The first counts micro-batches that wait for their B, the second those that wait for their W; chains have `length`

@@ -93,9 +93,9 @@ class _State(NamedTuple):
 class JointSearch:
     """Joint search over partition and order of the placement `choice` from the plan `start`; `best` is the best met.
 
-    `best` is a state, whose value is in ticks of the plan problem. Without `free_order` the order stays that of
-    `start`. `seed` is that of the random numbers. Gathers, reductions and optimizer steps of the stages are left out of
-    the search and added to the best candidate at the end.
+    `applies(start)` must be True. `best` is a state, whose value is in ticks of the plan problem. Without `free_order`
+    the order stays that of `start`. `seed` is that of the random numbers. Gathers, reductions and optimizer steps of
+    the stages are left out of the search and added to the best candidate at the end.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice, start: PlanCandidate, free_order: bool, seed: int) -> None:
@@ -129,8 +129,8 @@ class JointSearch:
     def run(self, progress: Callable[[], float]) -> bool:
         """Run one round of annealing until `progress()`, the share of the round that is done, reaches 1.
 
-        True if it improved. The starting temperatures of successive rounds cycle through a list. Where the order is
-        free, every second round restarts from the first partition; the others continue from the best state.
+        True if it improved `best`. The starting temperatures of successive rounds cycle through a list. Where the order
+        is free, every second round restarts from the first partition; the others continue from the best state.
         """
         heats = _PARAMS.temperatures if self._effort else sorted(_PARAMS.temperatures)[:-1]
         restarts, hot = bool(self._effort) and self._rounds % 2 == 0, heats[self._rounds % len(heats)]
@@ -185,7 +185,7 @@ class JointSearch:
         return self._orders.annealed(proposal.order, 0, 1.0, 0)
 
     def candidate(self) -> PlanCandidate:
-        """Return the best state met as a candidate with exact times."""
+        """Return the best state met as a candidate with exact times; it is not validated."""
         proposal = self.best.proposal
         partition = self._sums.partition(proposal.draft)
         schedule = self._schedule

@@ -17,7 +17,7 @@ from formulations.partition.bound_rows import mean_load
 from formulations.partition.stage_terms import ChainPosition
 from pipesched.int64_arrays import IntArray
 from pipesched.layers.plan_problem import Choice, PlanProblem
-from pipesched.problem.quantities import Ticks
+from pipesched.problem.quantities import DeviceId, Ticks
 from solver.parameters import tunable, tuned
 from solver.planning.partitions.device_rows import DeviceRows, PartitionRows
 from solver.planning.partitions.stage_tables import StageTables
@@ -138,7 +138,9 @@ class ByDevice:
         work: IntArray = total[rows.cuts[k + 1]] - total[rows.cuts[k]] + sum(self._tables.overhead)
         return work
 
-    def _cut(self, rows: PartitionRows, cut: int, stage: ChainPosition, device: int, value: Ticks) -> PartitionRows:
+    def _cut(
+        self, rows: PartitionRows, cut: int, stage: ChainPosition, device: DeviceId, value: Ticks
+    ) -> PartitionRows:
         """Return the rows, each repeated for every position of cut `cut` that the load limit of `device` allows.
 
         The limit is the work that fits the threshold of `value` ticks. Positions lie between the cuts already known.

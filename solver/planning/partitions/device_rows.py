@@ -25,12 +25,12 @@ Flags = NDArray[np.bool_]
 class PartitionRows(NamedTuple):
     """Partial partitions as columns of arrays: one entry of each array for each partial partition.
 
-    `cuts[n]` is the position of cut n. `label` is the label of the dynamic programming (extra time in ticks), and
-    `work` the work of the devices processed so far, in layer time without slowness. `load` is the load of the current
-    device's stages in ticks per micro-batch. `stages[k]` has eight rows for stage k: ticks of F, of the gradient and of
-    the least backward, memory until the gradient and until the last pass, memory of the layers, ticks from a forward to
-    its gradient's arrival, and ticks of F and gradient on the device. `extra_time` is by how many ticks these stages
-    are slower than without recomputation on the fastest device.
+    `cuts[n]` is the position of cut n, before stage n: an index in `StageTables.places`. `label` is the label of the
+    dynamic programming (extra time in ticks), and `work` the work of the devices processed so far, in layer time
+    without slowness. `load` is the load of the current device's stages in ticks per micro-batch. `stages[k]` has eight
+    rows for stage k: ticks of F, of the gradient and of the least backward, memory until the gradient and until the
+    last pass, memory of the layers, ticks from a forward to its gradient's arrival, and ticks of F and gradient on the
+    device. `extra_time` is by how many ticks these stages are slower than without recomputation on the fastest device.
     """
 
     cuts: dict[int, IntArray]
@@ -72,11 +72,11 @@ class DeviceRows:
     def most_work(self, devices: list[DeviceId], value: Ticks) -> int:
         """Return how much work per micro-batch `devices` can do together if none takes more than `value` ticks in all.
 
-        The work is in ticks of a device of speed 1.
+        The work is in ticks of a device of speed 1, rounded down.
         """
         return int(sum((Fraction(value, self._m * self._tables.slower[device]) for device in devices), Fraction(0)))
 
-    def with_stage(self, rows: PartitionRows, device: int, k: ChainPosition, value: Ticks) -> PartitionRows:
+    def with_stage(self, rows: PartitionRows, device: DeviceId, k: ChainPosition, value: Ticks) -> PartitionRows:
         """Return the partial partitions extended by stage k, once for each recomputation mode that the load allows.
 
         `value` is the threshold in ticks.
@@ -115,7 +115,7 @@ class DeviceRows:
             work=found.work + (forward + backward)[which],
         )
 
-    def _extra_times(self, device: int) -> tuple[Ticks, Ticks, Ticks]:
+    def _extra_times(self, device: DeviceId) -> tuple[Ticks, Ticks, Ticks]:
         before, between, after = self._tables.extra.by_position
         return before[device], between[device], after[device]
 
@@ -130,7 +130,7 @@ class DeviceRows:
         around: IntArray = self._fastest * (passes + stages_after * sum(tables.overhead)) + lags + tables.extra.around
         return around
 
-    def fitting(self, rows: PartitionRows, device: int, own: list[ChainPosition], value: Ticks) -> PartitionRows:
+    def fitting(self, rows: PartitionRows, device: DeviceId, own: list[ChainPosition], value: Ticks) -> PartitionRows:
         """Return the partial partitions with which load and memory of `device` meet the threshold of `value` ticks.
 
         `own` are the stages of the device. The extra time of the device is added to the labels.

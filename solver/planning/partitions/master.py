@@ -19,7 +19,7 @@ from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.quantities import Ticks
 from pipesched.schedule.schedule import Schedule
 from solver.backends.cp_sat import solve_model
-from solver.planning.budget import Budget
+from solver.planning.budget import Budget, SecondsOrWork
 from solver.planning.partitions.critical_path import CriticalPath
 
 
@@ -75,7 +75,7 @@ class Master:
         self.model.cp.add(self.value <= ticks)
 
     def exclude(self, partition: Partition, bound: float = inf) -> None:
-        """Add the cut that no schedule of `partition` is below `bound` ticks.
+        """Add the cut that no schedule of `partition` is below `bound` ticks, rounded up.
 
         With an infinite bound, forbid the partition.
         """
@@ -90,7 +90,7 @@ class Master:
         else:
             cp.add(self.value >= ceil(bound)).only_enforce_if(*equal)
 
-    def cheapest(self, budget: Budget, most: float, hint: Partition | None = None) -> Cheapest:
+    def cheapest(self, budget: Budget, most: SecondsOrWork, hint: Partition | None = None) -> Cheapest:
         """Solve the master for at most `most` seconds or work units.
 
         The bound returned never decreases from call to call. `hint` is a partition that the search may begin with.

@@ -18,7 +18,7 @@ from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import MemorySteps, StageId
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId
 from pipesched.schedule.schedule import Schedule
 
 
@@ -46,8 +46,8 @@ class _InFlight(NamedTuple):
 class _Saving(NamedTuple):
     """One mode of recomputing layers of one type on one stage.
 
-    `memory` is what one such layer saves at each moment, `time` what it costs. `before[i]` counts the layers of the
-    type before layer i. `others` are the indices of better modes for the same layers.
+    `memory` is what one such layer saves at each moment, in steps, `time` what it costs in the file's unit. `before[i]`
+    counts the layers of the type before layer i. `others` are the indices of better modes for the same layers.
     """
 
     memory: IntArray
@@ -62,8 +62,9 @@ class _Saving(NamedTuple):
 class RecomputationNeed(NamedTuple):
     """Recomputation that one device needs to fit its memory, for each of several rows of cuts.
 
-    `time` is the time of recomputation for a micro-batch, `excess` the memory that is lacking even so, in steps, and
-    `layers` the numbers of recomputed layers, of shape (savings, rows).
+    `time` is the time of recomputation for a micro-batch, in the file's unit at speed 1, `excess` the memory that is
+    lacking even so, in steps of memory (0 if none), and `layers` the numbers of recomputed layers, of shape (savings,
+    rows).
     """
 
     time: NDArray[np.float64]
@@ -76,8 +77,8 @@ class MemoryFit:
 
     It looks at the moments when most micro-batches of a device wait for their B, for their W, or for either; an
     activation that waits for its W occupies its full size, recomputed or not. The layers that save the most memory per
-    time are recomputed first, each type on a stage in its best mode. This is a heuristic: the time is not always the
-    least, and other moments may need more memory.
+    time are recomputed first, each type on a stage in its best mode. Devices must have capacities. This is a heuristic:
+    the time is not always the least, and other moments may need more memory.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice, order: Schedule) -> None:
@@ -146,7 +147,7 @@ class MemoryFit:
         ]
         return sum(max(0, amount - room) for amount, room in zip(needed, self._capacity, strict=True))
 
-    def needs(self, device: int, cuts: IntArray) -> RecomputationNeed:
+    def needs(self, device: DeviceId, cuts: IntArray) -> RecomputationNeed:
         """Return the recomputation that `device` needs to fit its memory, for each row of `cuts` (layer numbers)."""
         lacking = np.full((len(cuts), len(self._moments[device])), -self._capacity[device])
         for s, (kept, split) in self._waiting[device].items():
@@ -169,13 +170,13 @@ class MemoryFit:
             time += layers[at] * one.time
         return RecomputationNeed(time, np.maximum(lacking.max(axis=1), 0), layers)
 
-    def _between(self, sums: IntArray, stage: int, cuts: IntArray) -> IntArray:
+    def _between(self, sums: IntArray, stage: StageId, cuts: IntArray) -> IntArray:
         at = stage % self._length
         difference: IntArray = sums[cuts[:, at + 1]] - sums[cuts[:, at]]
         return difference
 
     def partition(self, cuts: list[int]) -> Partition:
-        """Return the partition with these cuts and the recomputation that all its devices need."""
+        """Return the partition with these cuts (layer numbers) and the recomputation that all its devices need."""
         rows: list[tuple[Recomputed, ...]] = [()] * self._length
         for device, savings in enumerate(self._savings):
             numbers = self.needs(device, np.array([cuts])).layers[:, 0].tolist()
@@ -218,7 +219,7 @@ def _savings(
     return found
 
 
-def _fullest(order: Schedule, device: int) -> list[_InFlight]:
+def _fullest(order: Schedule, device: DeviceId) -> list[_InFlight]:
     """Return up to three moments of `order`.
 
     At these, most micro-batches on `device` wait for their B, their W, or either.

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate, chain, combinations, pairwise, product
 
+from formulations.partition.stage_terms import ChainPosition
 from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Decide, PlanProblem
@@ -29,8 +30,8 @@ MOST_STAGES_FOR_PAIRS = NeighbourParams().most_stages_for_pairs
 def moved_cuts(model: Model, cuts: list[int], together: int) -> Iterator[list[int]]:
     """Yield every list of cuts in which `together` of them are moved by one allowed position and no stage is too small.
 
-    The first and the last cut stay. Nothing is yielded for several cuts of more stages than the parameter
-    `most_stages_for_pairs`.
+    `cuts` are allowed cuts of the model, from 0 to its number of layers; the first and the last stay. Nothing is
+    yielded for several cuts of more stages than the parameter `most_stages_for_pairs`.
     """
     allowed = model.cuts
     place = {cut: at for at, cut in enumerate(allowed)}
@@ -84,7 +85,7 @@ def recut(plan: PlanProblem, counts: tuple[int, ...], like: Partition) -> Partit
     return made_expressible(plan, Partition(counts, tuple(recompute) if any(recompute) else ()))
 
 
-def _with(partition: Partition, stage: int, recomputed: tuple[Recomputed, ...]) -> Partition:
+def _with(partition: Partition, stage: ChainPosition, recomputed: tuple[Recomputed, ...]) -> Partition:
     rows = [*partition.recompute]
     rows[stage] = recomputed
     return Partition(partition.counts, tuple(rows) if any(rows) else ())

@@ -36,7 +36,8 @@ class SolvedPartitions:
     def add(self, partition: Partition, solution: Solution) -> Fraction:
         """Record the result of a search over all orders for `partition`.
 
-        Return its lower bound in ticks of the plan problem.
+        Return its lower bound in ticks of the plan problem. It counts as left out of the master problem if its optimum
+        is known or it has no schedule.
         """
         tick = self._plan.tick
         lower = Fraction(solution.lower_bound_ticks) * solution.problem.tick / tick

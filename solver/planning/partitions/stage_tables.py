@@ -95,9 +95,9 @@ def _full(layer: LayerType) -> Fraction:
 
 
 def _fewest(modes: set[_Mode]) -> list[_Mode]:
-    """Return the non-dominated modes in order of time.
+    """Return the modes in ascending order of time, each with less memory of one of the two kinds than the one before.
 
-    Above `_MOST_MODES`, neighbours are merged to their componentwise least.
+    More than `_MOST_MODES` are merged to that number, neighbours to their componentwise least.
     """
     kept: list[_Mode] = []
     for mode in sorted(modes):

@@ -10,7 +10,8 @@ from solver.planning.quick.order_ends import WholeArray
 def in_flight(devices: int, chunks: int, microbatches: int) -> list[int]:
     """Return for each device the most forwards, over all its chunks, whose backward has not run, at any moment.
 
-    The order is 1F1B, or interleaved 1F1B if there are several chunks per device.
+    The order is 1F1B, or interleaved 1F1B if there are several chunks per device; `devices` must then divide
+    `microbatches`.
     """
     hop = 2 if chunks > 1 else 1
     each = [hop * (devices - 1 - d) + (chunks - 1) * devices + 1 for d in range(devices)]
@@ -21,7 +22,7 @@ def peaks(activation: WholeArray, microbatches: int) -> WholeArray:
     """Return the peak activation memory of each device, in the unit of `activation`, under (interleaved) 1F1B.
 
     `activation[i, c]` is that of one forward of device i's chunk c. With several chunks per device the micro-batches
-    run in groups of `devices`.
+    run in groups of as many as there are devices, which must divide their number.
     """
     devices, chunks = activation.shape
     warm_up = np.array(in_flight(devices, chunks, microbatches))

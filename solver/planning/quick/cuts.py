@@ -26,7 +26,7 @@ _PARAMS = CutParams()
 class Cutter:
     """Divides a model into `stages` stages of at least one layer, at allowed positions.
 
-    `cuts` are the layer numbers before which a stage may begin.
+    `cuts` are the layer numbers before which a stage may begin, ascending from 0 to the number of layers.
     """
 
     def __init__(self, cuts: Sequence[int], stages: int) -> None:

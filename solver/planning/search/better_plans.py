@@ -12,6 +12,7 @@ from pipesched.results.plan import PlanCandidate
 from solver.construction.list_scheduling import list_schedules
 from solver.construction.timing import best_times, retimed
 from solver.parameters import tunable, tuned
+from solver.planning.budget import SecondsOrWork
 from solver.planning.joint.search import JointSearch, applies, kernels_ready
 from solver.planning.partitions.nearby import nearby
 from solver.planning.search.choice_search import ChoiceSearch
@@ -38,10 +39,10 @@ class BetterPlans:
         self._joint: dict[int, JointSearch] = {}
         self._refitted: PlanCandidate | None = None  # whose order has its best partition
 
-    def improve(self, most: float) -> None:
+    def improve(self, most: SecondsOrWork) -> None:
         """Search a better partition for the best plan's order or, if there is none, a better order for its partition.
 
-        `most` is in seconds or work units.
+        The placement must have a plan.
         """
         assert self._of.best is not None
         best = self._of.best
@@ -69,7 +70,7 @@ class BetterPlans:
         return self._joint[number]
 
     def _listed(self) -> PlanCandidate | None:
-        """Return the best of a few list schedules of the first partition; None if none is valid."""
+        """Return the best of a few list schedules of the first partition, which is offered; None if it is not valid."""
         problem, found = self._of.plan.problem(self._of.choice, self._of.first), list[PlanCandidate]()
         if why_infeasible(problem) is not None:
             return None
@@ -81,7 +82,7 @@ class BetterPlans:
         best = min(found, key=lambda each: each.value, default=None)
         return best if best is not None and self._of.offer(best) else None
 
-    def _move_cuts(self, most: float) -> None:
+    def _move_cuts(self, most: SecondsOrWork) -> None:
         """Simulate the best plan's order on adjacent partitions for `most` seconds, and go on from each better one.
 
         Where work is counted `most` is in work units.

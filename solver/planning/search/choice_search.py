@@ -36,7 +36,7 @@ from pipesched.validation.validator import validate
 from solver.construction.timing import best_times
 from solver.cyclic.solve_period import solve_period
 from solver.engine.long_run import search_long_run
-from solver.planning.budget import Budget
+from solver.planning.budget import Budget, SecondsOrWork
 from solver.planning.partitions.balance import balanced, balanced_loads
 from solver.planning.partitions.by_device import bound_by_device
 from solver.planning.partitions.master import Master
@@ -54,11 +54,12 @@ _OF_PERIODS = "load, and round trips under the memory of every partition"
 class ChoiceSearch:
     """Search state of the placement `choice`: the bound on its plans, its best plan, and the partitions tried.
 
-    `bound` is a lower bound in ticks on every plan of the placement; None if it has no plan, for the stated `reason`.
-    `settled` is True if the placement is searched no further: it has no plan, none of its remaining partitions can beat
-    the best plan of all placements, or the bound was wrong. `next` is the partition to schedule next (None: none yet),
-    `failures` the number of steps that ended by an error. `offer` gets every better plan of it, for the search of all
-    placements.
+    `bound` is a lower bound in ticks on every plan of the placement, proved by `argument` (text); None if it has no
+    plan, for the stated `reason`. `bound_is_final` is True once the master problem was solved to its end. `settled` is
+    True if the placement is searched no further: it has no plan, none of its remaining partitions can beat the best
+    plan of all placements, or the bound was wrong. `next` is the partition to schedule next (None: none yet), `visits`
+    the number of searches of each partition so far, `failures` the number of steps that ended by an error, `stages` the
+    number of stages of a chain. `offer` gets every better plan of it, for the search of all placements.
 
     The attribute `best` is the best plan of this placement; a parameter `best` of a method is the value of the best
     plan of all placements, in the file's unit, or None. The parameter `most` limits the seconds that a method takes, or
@@ -148,26 +149,33 @@ class ChoiceSearch:
         """
         return balanced_loads(self.plan, self.choice, not self.plan.objective.repeats)
 
-    def best_of_order(self, order: Schedule, most: float) -> FixedOrder:
-        """Search the best partition for `order` for at most `most` seconds or work units; plans found are offered."""
+    def best_of_order(self, order: Schedule, most: SecondsOrWork) -> FixedOrder:
+        """Search the best partition for `order` within `most`, and return the search; plans found are offered.
+
+        Nothing is searched where the best partition is not `provable`. Raises `Disagreement` if a bound is above the
+        value of a plan.
+        """
         known = self.best if self.best is not None and self.best.timeline.schedule is order else None
         search = FixedOrder(self.plan, self.choice, order, known)
         if provable(self.plan, self.choice):
             self.go_on(search, most)
         return search
 
-    def go_on(self, search: FixedOrder, most: float) -> None:
-        """Continue a search for the best partition of an order for at most `most` seconds or work units."""
+    def go_on(self, search: FixedOrder, most: SecondsOrWork) -> None:
+        """Continue a search for the best partition of an order within `most`; plans found are offered.
+
+        Raises `Disagreement` if a bound is above the value of a plan.
+        """
         if self.plan.cluster.capacity is not None:
             self._start = balanced(self.plan, self.choice, MemoryFit(self.plan, self.choice, search.order))
         search.run(self.budget, most, self.offer, self.first)
 
-    def relax(self, most: float, best: Fraction | None) -> None:
+    def relax(self, most: SecondsOrWork, best: Fraction | None) -> None:
         """Solve the master problem for partitions whose bound is at most `best`, in the file's unit (None: any).
 
         Improves `bound` and sets `next` to the partition to schedule next (None: none found), within `most` seconds or
         work units; `settled` is set where no partition can be better than `best`. Raises `Disagreement` if the bound is
-        above the value of a known plan.
+        above the value of a known plan, or no partition is found although one is known.
         """
         self.bound_by_devices(most, best)
         if best is not None and self._least >= best / self.plan.tick:
@@ -199,7 +207,7 @@ class ChoiceSearch:
         else:
             self.no_plan("no partition fits the memory")
 
-    def bound_by_devices(self, most: float, best: Fraction | None) -> None:
+    def bound_by_devices(self, most: SecondsOrWork, best: Fraction | None) -> None:
         """Raise `bound` by the lower bound from dynamic programming over devices, once, within `most` seconds.
 
         `best` is the value of the best plan of all placements in the file's unit, if any.
@@ -211,12 +219,13 @@ class ChoiceSearch:
         if self.bound is not None and self._least > self.bound:
             self.bound, self._relaxed, self._orders, self.argument = self._least, True, [], _ARGUMENT
 
-    def visit(self, most: float) -> None:
+    def visit(self, most: SecondsOrWork) -> None:
         """Search an order for the partition `next`, and add what is proved of that partition to the master problem.
 
-        The partition is excluded there if its best schedule is known, if it has none, or for a period; else only values
-        of it below its proved bound are. The search takes at most `most` seconds or work units, twice as many at each
-        further visit of the same partition. The very first visit is of the partition `first` if that fits the memory.
+        `next`, set by `relax`, must not be None, and becomes None. The partition is excluded there if its best schedule
+        is known, if it has none, or for a period; else only values of it below its proved bound are. The search takes
+        at most `most` seconds or work units, twice as many at each further visit of the same partition. The very first
+        visit is of the partition `first` if that fits the memory.
         """
         assert self.next is not None and self._master is not None
         partition, self.next = self.next, None
@@ -238,10 +247,11 @@ class ChoiceSearch:
         """Return (partition, bound in ticks) for each partition left out although its best schedule is not known."""
         return [*self._solved.open.items()]
 
-    def solve(self, partition: Partition, most: float) -> Solution:
-        """Search any order for `partition` with at most `most` seconds or work units.
+    def solve(self, partition: Partition, most: SecondsOrWork) -> Solution:
+        """Search any order for `partition` within `most`; return the result.
 
-        It starts from the order of the best plan where that fits the memory.
+        It starts from the order of the best plan where that fits the memory; for a period a pattern is searched. The
+        result is not offered.
         """
         problem = self.plan.problem(self.choice, partition)
         limits = self.budget.of_solve(most)
@@ -261,7 +271,8 @@ class ChoiceSearch:
     def visit_published(self, names: Sequence[str]) -> None:
         """Evaluate the published schedules `names` on the partition `next` and offer the plans.
 
-        The partition is then excluded from the master problem.
+        The partition is then excluded from the master problem. `next`, set by `relax`, must not be None, and becomes
+        None.
         """
         assert self.next is not None and self._master is not None
         partition, self.next = self.next, None

@@ -24,6 +24,7 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.construction.timing import best_times
 from solver.parameters import tunable, tuned
+from solver.planning.budget import SecondsOrWork
 from solver.planning.partitions.balance import balanced, balanced_loads
 from solver.planning.partitions.memory_fit import MemoryFit
 from solver.planning.partitions.nearby import recut
@@ -59,7 +60,7 @@ class FirstPlans:
         self.best: PlanCandidate | None = None
         self._fitting: set[Partition] = set()
 
-    def run(self, most: float) -> PlanCandidate | None:
+    def run(self, most: SecondsOrWork) -> PlanCandidate | None:
         """Try one partition after the other for at most `most` seconds or work units.
 
         Return the best plan so far, None if no order applies and fits the memory. Whatever the time, at least one
@@ -169,9 +170,10 @@ class FirstPlans:
 
 
 def begin(choice: ChoiceSearch, orders: Iterable[Heuristic]) -> str:
-    """Make a first plan with the first of these orders that applies, in any time limit.
+    """Make a first plan with the first of these orders (at least one) that applies, in any time limit.
 
-    Returns the reason if none applies, else an empty text.
+    It is offered to `choice` if it fits the memory. Returns the reason if none applies, else an empty text, even where
+    no plan fits.
     """
     reasons = list[str]()
     for one in orders:

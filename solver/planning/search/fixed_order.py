@@ -19,7 +19,7 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from solver.parameters import tunable, tuned
-from solver.planning.budget import Budget
+from solver.planning.budget import Budget, SecondsOrWork
 from solver.planning.joint.search import JointSearch, applies
 from solver.planning.partitions.critical_path import critical_path
 from solver.planning.partitions.master import Master
@@ -69,10 +69,13 @@ class FixedOrder:
         if best is not None:
             self._cut(best.partition, best.timeline)
 
-    def run(self, budget: Budget, most: float, offer: Callable[[PlanCandidate], bool], first: Partition) -> None:
+    def run(
+        self, budget: Budget, most: SecondsOrWork, offer: Callable[[PlanCandidate], bool], first: Partition
+    ) -> None:
         """Search until the best partition is proved or `most` seconds or work units are spent; `first` is tried first.
 
-        `offer` is called with each plan found, and returns True if the plan is valid.
+        `offer` is called with each plan found, and returns True if the plan is valid. Raises `Disagreement` if the
+        bound is above the value of a plan.
         """
         if first not in self._tried:
             self._try(first, offer)
@@ -89,7 +92,7 @@ class FixedOrder:
                 self._anneal(budget, step, offer)
                 step *= 2
 
-    def _anneal(self, budget: Budget, most: float, offer: Callable[[PlanCandidate], bool]) -> None:
+    def _anneal(self, budget: Budget, most: SecondsOrWork, offer: Callable[[PlanCandidate], bool]) -> None:
         """Search partitions by simulated annealing, which often finds good ones sooner than the master problem.
 
         It takes at most `most` seconds or work units; `offer` takes a better plan and returns True if it is valid.

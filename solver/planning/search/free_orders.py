@@ -12,6 +12,7 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.parameters import tunable, tuned
+from solver.planning.budget import SecondsOrWork
 from solver.planning.search.choice_search import ChoiceSearch
 from solver.planning.search.first_plans import FirstPlans, begin
 from solver.planning.search.joint_rounds import anneal_at_once, in_groups
@@ -84,7 +85,7 @@ class FreeOrders:
                 self._all.say(f"{choice.choice}: is there a partition that fits?")
                 self._all.relax(choice, self._all.budget.least_step)
 
-    def _first_plans(self, choice: ChoiceSearch, most: float) -> list[Heuristic]:
+    def _first_plans(self, choice: ChoiceSearch, most: SecondsOrWork) -> list[Heuristic]:
         """Make plans with every published order that applies, a good one first, and return those orders.
 
         They share `most` seconds or work units. Where none fits the memory, list schedules and one micro-batch after
@@ -122,7 +123,7 @@ class FreeOrders:
             able = self._round(left, max(self._all.budget.least_step, share * self._all.budget.whole))
             left = sorted(able, key=_reached)[: max(1, -(-len(left) // 2))]
 
-    def _round(self, choices: list[ChoiceSearch], most: float) -> list[ChoiceSearch]:
+    def _round(self, choices: list[ChoiceSearch], most: SecondsOrWork) -> list[ChoiceSearch]:
         """Run joint searches on `choices` for `most` seconds or work units.
 
         Returns those that the joint search supports.
@@ -167,7 +168,7 @@ class FreeOrders:
             else:
                 self._visit(min(self._all.open(), key=_promise), step)
 
-    def _visit(self, choice: ChoiceSearch, most: float) -> None:
+    def _visit(self, choice: ChoiceSearch, most: SecondsOrWork) -> None:
         """Search an order for the next partition of a placement, which the master problem gives if there is none yet.
 
         At most `most` seconds or work units for each of the two.
@@ -179,7 +180,7 @@ class FreeOrders:
             with self._all.defects_noted(choice):
                 choice.visit(most)
 
-    def _improve(self, most: float) -> None:
+    def _improve(self, most: SecondsOrWork) -> None:
         best, owner = self._all.best, self._owner()
         assert best is not None
         self._all.say(f"{best.choice}: a better order for the best partition")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from pipesched.layers.plan_problem import Choice
-from solver.planning.budget import Budget
+from solver.planning.budget import Budget, SecondsOrWork
 from solver.planning.search.better_plans import BetterPlans
 from solver.planning.search.choice_search import ChoiceSearch
 
@@ -27,9 +27,9 @@ def in_groups(choices: Sequence[ChoiceSearch], workers: int) -> Iterator[list[Jo
 
 
 def anneal_at_once(
-    group: Sequence[Job], better: Mapping[Choice, BetterPlans], budget: Budget, most: float
+    group: Sequence[Job], better: Mapping[Choice, BetterPlans], budget: Budget, most: SecondsOrWork
 ) -> list[ChoiceSearch]:
-    """Run one round of each search in `group` in parallel, for `most` seconds or work units; better plans are offered.
+    """Run one round of each search in `group` in parallel, each for `most`; better plans are offered.
 
     Returns the placements of the group that the joint search supports. Empty if it supports none.
     """

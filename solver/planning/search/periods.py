@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pipesched.errors import BadInput
 from solver.parameters import tunable, tuned
+from solver.planning.budget import SecondsOrWork
 from solver.planning.search.choice_search import ChoiceSearch
 from solver.planning.search.placements import Placements
 
@@ -43,7 +44,7 @@ class Periods:
             self._visit(min(self._all.open(), key=_least), step)
         self._again()
 
-    def _visit(self, choice: ChoiceSearch, most: float) -> None:
+    def _visit(self, choice: ChoiceSearch, most: SecondsOrWork) -> None:
         """Search a pattern for the partition of a placement that has the least bound.
 
         The bound and the search take at most `most` seconds or work units each.

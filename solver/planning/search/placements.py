@@ -14,7 +14,7 @@ from pipesched.results.gap import gap
 from pipesched.results.plan import PlanCandidate
 from solver.construction.timing import retimed
 from solver.limits import Limits
-from solver.planning.budget import Budget
+from solver.planning.budget import Budget, SecondsOrWork
 from solver.planning.progress import PlanProgress, Report
 from solver.planning.search.better_plans import BetterPlans
 from solver.planning.search.choice_search import ChoiceSearch
@@ -52,7 +52,11 @@ class Placements:
         return min(bounds, default=None)
 
     def start_from(self, known: PlanCandidate) -> None:
-        """Offer a plan of a problem with the same number of layers, whose costs may differ."""
+        """Offer a plan of this problem or one with other costs, retimed with the costs here.
+
+        Nothing is done if the number of layers differs, or its placement is not among those here or is settled. For a
+        period its partition is searched instead.
+        """
         if sum(known.partition.counts) != len(self.problem.model.sequence):
             return
         for each in self.choices:
@@ -69,14 +73,17 @@ class Placements:
         return [each for each in self.choices if not each.settled and each.failures < _MOST_FAILURES]
 
     def without_plan(self) -> Iterator[ChoiceSearch]:
-        """Yield open placements that have no plan, until one is known and the time limit is over."""
+        """Yield open placements without a plan, until a plan of any is known and the time is over.
+
+        With a time limit of 0 all are yielded.
+        """
         for choice in self.open():
             if self.best is not None and self.budget.whole > 0 and self.budget.over():
                 return
             if choice.best is None:
                 yield choice
 
-    def relax(self, choice: ChoiceSearch, most: float) -> None:
+    def relax(self, choice: ChoiceSearch, most: SecondsOrWork) -> None:
         """Improve the bound of a placement within `most` seconds or work units, and set the partition to schedule next.
 
         The value of the best plan of all placements is the limit of the search.
@@ -88,8 +95,8 @@ class Placements:
     def defects_noted(self, choice: ChoiceSearch) -> Iterator[None]:
         """Context in which an error ends the current step and is recorded as a note.
 
-        A `Disagreement` (a bound above a plan's value) discards the bounds of the placement; other errors count as its
-        failures.
+        A `Disagreement` (a bound above a plan's value) discards the bounds of the placement and ends its search; other
+        errors count as its failures.
         """
         try:
             yield

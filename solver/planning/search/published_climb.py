@@ -6,6 +6,7 @@ from heuristics.building.patience import patience
 from heuristics.catalogue import schedule_named
 from pipesched.layers.partition import Partition
 from pipesched.results.plan import PlanCandidate
+from solver.planning.budget import SecondsOrWork
 from solver.planning.joint.search import JointSearch, applies
 from solver.planning.partitions.nearby import nearby
 from solver.planning.search.choice_search import ChoiceSearch
@@ -24,7 +25,7 @@ class PublishedClimb:
         self._looked: set[Partition] = set()
         self._seed = of.budget.limits.seed
 
-    def begin(self, most: float) -> None:
+    def begin(self, most: SecondsOrWork) -> None:
         """Make first plans of the published schedule, within `most` seconds or units of counted work.
 
         A schedule may reorder another one (`Heuristic.improves`), as a cost-aware ZBV does. Then plans are made for the
@@ -36,7 +37,7 @@ class PublishedClimb:
             with patience(late):
                 self._look(self._best.partition)
 
-    def run(self, most: float) -> None:
+    def run(self, most: SecondsOrWork) -> None:
         """Search for `most` seconds or work units: adjacent partitions, then annealing with the best plan's order.
 
         It starts from the best plan of the schedule found so far, here or in the search `of`; without one nothing is
@@ -50,7 +51,7 @@ class PublishedClimb:
             self._step_by_step(most / 2)
             self._anneal(most / 2)
 
-    def _step_by_step(self, most: float) -> None:
+    def _step_by_step(self, most: SecondsOrWork) -> None:
         tries, before = self._of.budget.tries(most), None
         while self._best is not before and self._best is not None:
             before = self._best
@@ -61,7 +62,7 @@ class PublishedClimb:
                     return
                 self._look(partition)
 
-    def _anneal(self, most: float) -> None:
+    def _anneal(self, most: SecondsOrWork) -> None:
         assert self._best is not None
         if self._of.budget.over() or not applies(self._best):
             return

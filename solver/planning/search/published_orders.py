@@ -83,7 +83,7 @@ class PublishedOrders:
     def _begin(self, names: dict[Choice, list[str]]) -> dict[Choice, list[PublishedClimb]]:
         """Make the first plans of all orders on all placements; return the local searches of each placement.
 
-        `names` are the orders that apply to a placement.
+        `names` are the orders that apply to a placement; its local searches have the same order.
         """
         climbs: dict[Choice, list[PublishedClimb]] = {}
         each = _PARAMS.first_share * self._all.budget.whole / max(1, sum(map(len, names.values())))
