@@ -140,10 +140,11 @@ class MemoryRows:
 
 
 def _numbers_admitted(microbatches: int, stages: int) -> Iterator[tuple[int, int | None]]:
-    """Yield ranges (least, most) of how many of the `microbatches` memory may admit to a stage, one bound for each.
+    """Yield inclusive ranges (least, most) of the numbers of micro-batches that memory may admit to a stage.
 
-    `stages` is the number of stages from it on. Ranges are single numbers at first and then widen; the last has no
-    upper limit (None), since hardly any bound follows there.
+    Each range gets one bound. `microbatches` is the number of all, `stages` that of the stages from this one on. Ranges
+    are single numbers at first and then widen; the last has no upper limit (None), since hardly any bound follows
+    there.
     """
     least = 1
     while least < microbatches and least <= _MOST_ROUNDS * stages:

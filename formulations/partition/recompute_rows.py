@@ -53,7 +53,7 @@ class RecomputeRows:
             self._same()
 
     def _by_run(self, k: ChainPosition) -> dict[int, Linear]:
-        """Return how many layers of each transformer or multi-token-prediction run are fully recomputed on stage k."""
+        """Return, by index of a transformer or multi-token-prediction run, its layers fully recomputed on stage k."""
         found: dict[int, Linear] = {}
         for name in dict.fromkeys(self._runs[r].name for r in self._own):
             own = [r for r in self._own if self._runs[r].name == name]

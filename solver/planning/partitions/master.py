@@ -56,9 +56,10 @@ class Master:
 
     @classmethod
     def of_order(cls, plan: PlanProblem, choice: Choice, schedule: Schedule) -> Master:
-        """Return the master of the partitions that fit the memory with the order `schedule`, with the loads as cuts.
+        """Return the master of the partitions that fit the memory with the order `schedule`.
 
-        An order without pairs has no blocks, whatever the plan problem allows.
+        Its bounds are those of load, head and tail; paths are to be added (`add_path`). An order without pairs has no
+        blocks, whatever the plan problem allows.
         """
         paired = any(len(slot) == 2 for order in schedule.orders for slot in order)
         found = cls(plan if paired else plan.without_blocks(), choice, every_order=False)
