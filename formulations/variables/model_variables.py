@@ -199,8 +199,8 @@ class Model:
     def alone(self, x: Operation) -> Linear:
         """Return the duration of an operation outside any block in steps: a number, or an expression of a literal.
 
-        That of a B lasts as the BW if fused, and that of its W is then 0. On devices relaxed to delays it is at most
-        the shortest block that can contain the operation.
+        A B lasts as long as the BW if fused, and its W is then 0. On devices relaxed to delays it is at most the
+        shortest block that can contain the operation.
         """
         jobs = self.operations.jobs_of[x]
         steps = {self.jobs.jobs[n].option: self._least_in_block(x, n) for n in jobs}

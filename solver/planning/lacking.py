@@ -89,7 +89,8 @@ def _of_shares(
 ) -> Iterator[PlanCandidate]:
     """Yield a plan of this partition without recomputation, and one with all layers recomputed.
 
-    Nothing if `order` does not apply. Plans are for `roomy`, a problem without a memory limit.
+    Where recomputation is not free, both are what the problem asks for. Nothing if `order` does not apply. Plans are
+    for `roomy`, a problem without a memory limit.
     """
     for share in (Fraction(0), Fraction(1)):
         own = recomputing(roomy, partition.counts, share)

@@ -60,7 +60,10 @@ class ChangeResult:
 
 
 class Changed(NamedTuple):
-    """A problem after one change; the change saves at most `saves` in the file's time unit (None: unknown)."""
+    """A problem after one change, which `text` describes.
+
+    The change saves at most `saves` in the file's time unit; 0: it can only cost time, None: unknown.
+    """
 
     text: str
     problem: PlanProblem

@@ -117,7 +117,7 @@ def _connected(address: str) -> Client:
 
 
 class _Asked:
-    """Event of a worker: `is_set()` is True once the scheduler's event `name` is, asked every `_ASK_SECONDS` at most."""
+    """Event of a worker, set once the scheduler's event `name` is, which is asked for every `_ASK_SECONDS` at most."""
 
     def __init__(self, name: str) -> None:
         from distributed import Event

@@ -20,7 +20,10 @@ from pipesched.sweeps.plan_evidence import plan_bound_document
 
 
 def of_solution(solution: Solution, effort: Effort) -> Outcome:
-    """Return the outcome of a solve; `effort` is the time, workers, seed and gap that it had."""
+    """Return the outcome of a solve; `effort` is the time, workers, seed and gap that it had.
+
+    Its `wall_seconds` and `finished` are left to the caller.
+    """
     tick, certificate = solution.problem.tick, solution.certificate
     known = Outcome(
         solution.status,
@@ -44,7 +47,10 @@ def of_solution(solution: Solution, effort: Effort) -> Outcome:
 
 
 def of_plan(plan: Plan, effort: Effort) -> Outcome:
-    """Return the outcome of a plan search: the figures of the best plan, and the bound on all plans."""
+    """Return the outcome of a plan search: the figures of the best plan, and the bound on all plans.
+
+    Its `wall_seconds`, `finished` and `published` are left to the caller.
+    """
     known = Outcome(
         plan.status,
         effort,

@@ -86,7 +86,7 @@ def bound_by_device(plan: PlanProblem, choice: Choice, upper: Ticks | None, late
 class ByDevice:
     """Dynamic programming over the devices that refutes thresholds for all partitions of the placement `choice`.
 
-    The placement must have one chain.
+    `applies(plan, choice)` must be True.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice) -> None:

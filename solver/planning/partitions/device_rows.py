@@ -26,8 +26,8 @@ class PartitionRows(NamedTuple):
     """Partial partitions as columns of arrays: one entry of each array for each partial partition.
 
     `cuts[n]` is the position of cut n, before stage n: an index in `StageTables.places`. `label` is the label of the
-    dynamic programming (extra time in ticks), and `work` the work of the devices processed so far, in layer time
-    without slowness. `load` is the load of the current device's stages in ticks per micro-batch. `stages[k]` has eight
+    dynamic programming (extra time in ticks), and `work` the work of the devices processed so far, in the unit of times
+    of `StageTables`. `load` is the load of the current device's stages in ticks per micro-batch. `stages[k]` has eight
     rows for stage k: ticks of F, of the gradient and of the least backward, memory until the gradient and until the
     last pass, memory of the layers, ticks from a forward to its gradient's arrival, and ticks of F and gradient on the
     device. `extra_time` is by how many ticks these stages are slower than without recomputation on the fastest device.
@@ -72,14 +72,14 @@ class DeviceRows:
     def most_work(self, devices: list[DeviceId], value: Ticks) -> int:
         """Return how much work per micro-batch `devices` can do together if none takes more than `value` ticks in all.
 
-        The work is in ticks of a device of speed 1, rounded down.
+        The work is in the unit of times of the tables, rounded down.
         """
         return int(sum((Fraction(value, self._m * self._tables.slower[device]) for device in devices), Fraction(0)))
 
     def with_stage(self, rows: PartitionRows, device: DeviceId, k: ChainPosition, value: Ticks) -> PartitionRows:
         """Return the partial partitions extended by stage k, once for each recomputation mode that the load allows.
 
-        `value` is the threshold in ticks.
+        The rows must have cuts k and k + 1. `value` is the threshold in ticks.
         """
         tables, slower = self._tables, self._tables.slower[device]
         a, b = rows.cuts[k], rows.cuts[k + 1]

@@ -1,7 +1,7 @@
 """Integer tables for the bound by devices: prefix sums over layers, and the recomputation modes of every stage.
 
-Layer times are in fractions of a tick such that a device needs `slower[device]` ticks for each unit. Memory is in
-steps, rounded down.
+Layer times are in a unit of several ticks, of which a device needs `slower[device]` ticks for each. Memory is in steps,
+rounded down.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class StageTables:
     def _of_layer(self, layer: LayerType) -> list[_Mode]:
         """Return the allowed modes of a layer as triples.
 
-        A triple is additional time, memory until its gradient, and memory until its last pass. Times are in ticks,
-        memory in steps of memory, both rounded down. The time is that of recomputation.
+        A triple is additional time, memory until its gradient, and memory until its last pass. Times are in the tables'
+        unit, memory in steps of the tables, both rounded down. The time is that of recomputation.
         """
         late = floor((layer.activation - layer.freed_by_backward) / self._step)
 
