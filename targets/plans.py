@@ -56,7 +56,7 @@ class Narrowed:
 
     @property
     def scope(self) -> str:
-        """The plans that the bound covers, as the end of a sentence."""
+        """The plans that the bound covers, as the end of a sentence, with a space at its beginning."""
         runtime = "" if self.name is None else f" that {self.name} can express and run"
         return runtime + (" with this partition" if self.partition else "")
 
@@ -65,7 +65,8 @@ class Narrowed:
 class Planned:
     """The plan asked for (`found`), its restriction, and the settings of runtimes, each with its own plan.
 
-    `narrowed` is the restriction by `--for` or `--partition`; None if neither was given.
+    `settings` are in the order in which the runtimes were given. `narrowed` is the restriction by `--for` or
+    `--partition`; None if neither was given.
     """
 
     found: Plan
@@ -239,8 +240,8 @@ def _time(found: Plan, value: Fraction) -> str:
 def narrowed_document(narrowed: Narrowed) -> dict[str, object]:
     """Return the keys of `plan --json` on a restriction: `restricted_to`, texts on it, `free`, any runtime as `for`.
 
-    `free` is the best plan without the restriction, by nine keys as in `Plan.document`: status, value, bound, gap,
-    placement, chunks, partition, recomputation and schedule.
+    `free` is the best plan without the restriction, by nine keys of `Plan.document`: `status`, `value`, `lower_bound`,
+    `gap`, `placement`, `chunks`, `partition`, `recompute` and `schedule`.
     """
     whole = narrowed.free.document()
     keys = ("status", "value", "lower_bound", "gap", "placement", "chunks", "partition", "recompute", "schedule")

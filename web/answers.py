@@ -24,7 +24,10 @@ _PATIENCE = 15.0  # seconds after which a silent stream of events says that it i
 
 
 class Page:
-    """Handlers for all requests of the page to one server, whose limits are the `settings` from which it is made."""
+    """Handlers for all requests of the page to one server, whose limits are the `settings` from which it is made.
+
+    They raise `BadInput`, which the application answers with its texts, also where the server is too busy or too slow.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

@@ -17,7 +17,7 @@ from web.settings import Settings
 def serve(host: str, port: int, settings: Settings, opened: Callable[[str], None]) -> None:
     """Serve until interrupted; `opened` is called with the page's address once it accepts requests.
 
-    `BadInput` if `host` is no address of this machine, or the port cannot be had.
+    `port` 0 takes any free one. `BadInput` if `host` is no address of this machine, or the port cannot be had.
     """
     listening = _bound(host, port)
     app, page = application(settings)

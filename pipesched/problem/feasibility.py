@@ -19,9 +19,9 @@ from pipesched.problem.scaled_stage import numbers_of
 def refuse_overflow(problem: Problem) -> None:
     """Raise `BadInput` if all passes and transfers in ticks, or all memory, add up to more than `LARGEST` (2^60).
 
-    All memory is that of all activations, without `static`; a device's memory for activations may not exceed `LARGEST`
-    either. Solvers add such numbers in 64 bits. This cannot happen for problems read from a file, only for ones made in
-    Python.
+    The passes are forwards and backwards. All memory is the sum of all amounts of the stages (activations, workspace
+    and others) but `static`, for every micro-batch; a device's memory for activations may not exceed `LARGEST` either.
+    Solvers add such numbers in 64 bits. This cannot happen for problems read from a file, only for ones made in Python.
     """
     farthest = max((lag for row in problem.links for lag in row), default=0)
     largest = ceil(max(problem.walks.scale, default=1))

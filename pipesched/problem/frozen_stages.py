@@ -14,8 +14,8 @@ from pipesched.problem.stage import PassMemory, Stage
 def with_frozen_stages(problem: Problem, frozen: Collection[StageId]) -> Problem:
     """Return the problem in which the stages `frozen` run forwards only; the problem itself if `frozen` is empty.
 
-    Backwards of these stages remain as passes of no duration that take no memory. Parameters that they share with a
-    stage that trains are still reduced and updated.
+    They must have no blocks, and no modes that save activations. Their backwards remain as passes of no duration that
+    take no memory. Parameters that they share with a stage that trains are still reduced and updated.
     """
     if not frozen:
         return problem

@@ -137,7 +137,10 @@ class Task(NamedTuple):
 
 
 def kinds_pattern(kinds: Iterable[PassKind]) -> str:
-    """Return a regular expression for the letters of one of these kinds, the longest first (`BW` before `B`)."""
+    """Return a regular expression for the letters of one of these kinds, the longest first (`BW` before `B`).
+
+    Its alternatives are in no group.
+    """
     return "|".join(sorted(kinds, key=len, reverse=True))
 
 

@@ -227,14 +227,15 @@ class Problem:
     def lag(self, sender: StageId, receiver: StageId) -> Ticks:
         """Return the ticks from a pass's end to the arrival of its tensor at a neighbouring stage on the chain.
 
-        The tensor is an activation if `receiver` follows `sender` on the chain, else a gradient.
+        The tensor is an activation if `receiver` follows `sender` on the chain, else a gradient. The micro-batch's
+        factor is 1.
         """
         return self.dependencies.lag(sender, receiver)
 
     def tasks_of(self, kind: PassKind, stage: StageId) -> tuple[TaskSpec, ...]:
         """Return the tasks of a kind of pass on a stage, in order.
 
-        The task that sends its tensor is last, if there is one.
+        The task that sends its tensor is last, if there is one. Ticks are those of a micro-batch of factor 1.
         """
         return self.dependencies.tasks[kind, stage]
 

@@ -22,7 +22,8 @@ def stages_of(
 ) -> tuple[Stage, ...]:
     """Return stages from one sequence for each field, with an entry for each stage.
 
-    Fields left out have their defaults. `overlapped` and `block_saves` are those of `Blocks`.
+    Fields left out have their defaults; without `weight` no backward is split. `overlapped` and `block_saves` are the
+    fields `ticks` and `saves` of `Blocks`.
     """
     nothing = [None] * len(forward)
     blocks = [Blocks(*one) for one in zip(overlapped or nothing, block_saves or nothing, strict=True)]

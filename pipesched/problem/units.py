@@ -47,7 +47,7 @@ TIMES = ("s", "ms", "us", "ns")
 
 
 def seconds_in(unit: str) -> Fraction | None:
-    """Return the seconds in a unit of this name; None if the name is only a label."""
+    """Return the seconds in a unit: s, ms, us (or with either micro sign) or ns; None for any other name, a label."""
     return SECONDS.get(normalize("NFKC", unit.strip()))  # of Unicode's two micro signs this leaves one
 
 
@@ -59,5 +59,5 @@ BYTES = {
 
 
 def bytes_in(unit: str) -> Fraction | None:
-    """Return the bytes in a unit of this name; None if the name is only a label."""
+    """Return the bytes in a unit: B, kB (or KB) to TB, or KiB to TiB; None for any other name, a label."""
     return BYTES.get("kB" if unit.strip() == "KB" else unit.strip())

@@ -19,14 +19,20 @@ def schedule_back(chains: MicrobatchChains, schedule: Schedule) -> Schedule:
 
 
 def timeline_into(chains: MicrobatchChains, timeline: Timeline) -> Timeline:
-    """Convert a timeline of the unequal micro-batches, possibly in finer ticks, to one of the problem with chains."""
+    """Convert a timeline of the unequal micro-batches, possibly in finer ticks, to one of the problem with chains.
+
+    Its ticks stay the same.
+    """
     parts = int(chains.of.tick / timeline.problem.tick)
     starts = {_task(task, chains.into): start for task, start in timeline.starts.items()}
     return Timeline(finer(chains.problem, parts), _renamed(timeline.schedule, chains.into), starts)
 
 
 def timeline_back(chains: MicrobatchChains, timeline: Timeline) -> Timeline:
-    """Convert a timeline of the problem with chains, possibly in finer ticks, to one of the unequal micro-batches."""
+    """Convert a timeline of the problem with chains, possibly in finer ticks, to one of the unequal micro-batches.
+
+    Its ticks stay the same.
+    """
     parts = int(chains.problem.tick / timeline.problem.tick)
     starts = {_task(task, chains.back): start for task, start in timeline.starts.items()}
     return Timeline(finer(chains.of, parts), _renamed(timeline.schedule, chains.back), starts)

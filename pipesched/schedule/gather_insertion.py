@@ -120,7 +120,10 @@ class _Device:
         return max(able, key=lambda stage: self._later[stage][-1])
 
     def _drop(self, stage: StageId, after_last_use: dict[StageId, int], found: list[Slot]) -> MemorySteps:
-        """Insert the drop of a stage's parameters after their last use; returns the memory that it frees."""
+        """Insert the drop of a stage's parameters after their last use; returns the memory that it frees.
+
+        The drop becomes a slot of `found`, and `after_last_use` (places in `found`, by stage) is updated.
+        """
         place = after_last_use.pop(stage)
         found.insert(place, (Pass(RESHARD, stage, self._count[stage] - 1),))
         for other, at in after_last_use.items():

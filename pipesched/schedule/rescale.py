@@ -42,5 +42,8 @@ def finer_metrics(metrics: Metrics, parts: int) -> Metrics:
 
 
 def value_of(problem: Problem, timeline: Timeline) -> Value:
-    """Return the objective's value of a timeline in ticks of `problem`; the timeline may be in finer ticks."""
+    """Return the objective's value of a timeline in ticks of `problem`; the timeline may be in finer ticks.
+
+    The objective is that of `problem`. `ValueError` if it is the period, which no timeline has.
+    """
     return in_ticks_of(problem, measure(timeline).value_ticks(problem.objective), timeline.problem)

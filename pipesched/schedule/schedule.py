@@ -121,7 +121,10 @@ def schedule_of(orders: Iterable[Iterable[Pass]], name: str = "") -> Schedule:
 
 
 def slot_text(slot: Slot, problem: Problem | None = None) -> str:
-    """Return `F0.3`, or `F0.3&BW0.1` for an overlapped pair, with passes named as in this problem."""
+    """Return `F0.3`, or `F0.3&BW0.1` for an overlapped pair.
+
+    Passes are named as in the files of this problem (`pass_text`); without one by the numbers that they have.
+    """
     return "&".join(str(p) if problem is None else pass_text(problem, p) for p in slot)
 
 

@@ -36,7 +36,10 @@ class Occupied(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Timeline:
-    """A schedule with the start of each task in ticks. Ends follow from the problem's durations and the slots."""
+    """A schedule with the start of each task in ticks. Ends follow from the problem's durations and the slots.
+
+    Each of the two passes of a block has one task, number 0, with the block's start.
+    """
 
     problem: Problem
     schedule: Schedule

@@ -74,7 +74,8 @@ def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, Ticks]]:
 
     Where a backward may be of two kinds, both are yielded, and a schedule contains one of them. Of the passes that a
     stage runs once, the first waits for every backward for its weights (a reduction of one micro-batch for that one's
-    alone), each later one for the one before, and all for those of all stages that precede them.
+    alone), each later one for the one before, and all for those of all stages that precede them. Lags are without
+    factors of micro-batches.
     """
     for before, after, backward, places, waits_for_forwards, barrier in problem.chain_arcs.arcs:
         if after == p.stage and p.kind in ((B, BW) if backward else (F,)):

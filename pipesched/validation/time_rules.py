@@ -199,8 +199,8 @@ def streams(timeline: Timeline) -> Iterator[Violation]:
 class _Busy(NamedTuple):
     """Tasks on streams as columns, with an entry for each task.
 
-    `rows` are the rows of their passes in the schedule's columns, `parts` their indices in the pass; `device` and
-    `stream` are numbers of what they occupy, from tick `start` to tick `end`.
+    `rows` are the rows of their passes in the schedule's columns, `parts` their indices in the pass. They occupy
+    `stream`, an index in `Problem.streams`, of `device` from tick `start` to tick `end`.
     """
 
     rows: Ints

@@ -102,10 +102,11 @@ def without_scale(problem: Problem) -> Problem:
 
 
 def is_job_shop(chains: Problem) -> bool:
-    """Return True if unequal micro-batches may overtake each other and memory is unlimited, as in a plain job shop.
+    """Return True if micro-batches of different chains may overtake each other and memory is unlimited: a job shop.
 
-    `chains` is the problem with a chain for each factor. Almost any two passes of a device may then run in either
-    order, and CP-SAT solves such problems best with intervals in place of order literals.
+    The chains are those of unequal micro-batches, or others that `walks.shares` gives numbers of micro-batches. Almost
+    any two passes of a device may then run in either order, and CP-SAT solves such problems best with intervals in
+    place of order literals.
     """
     return bool(chains.walks.shares) and not chains.walks.queues and set(chains.room) == {None}
 

@@ -119,6 +119,7 @@ def most_gathers(in_all: int | None, pieces: int, stages: int) -> int:
     """Return how often one stage may gather its parameters in an iteration: as often as is useful and allowed.
 
     More than one gathering before each F, each B and each W of its `pieces` micro-batches (or pieces of them) is
-    useless. `in_all` limits the gatherings of all `stages` together, each of which needs one; None is no limit.
+    useless. `in_all` limits the gatherings of all `stages` together, each of which needs one; None is no limit, and
+    with fewer than `stages` the result is below 1.
     """
     return min(3 * pieces, (in_all or 3 * pieces * stages) - stages + 1)

@@ -26,6 +26,7 @@ class Walks:
     backwards; `queues` is empty where any order is allowed. `scale[j]` is a factor on all times and activations of
     micro-batch j; `scale` is empty where micro-batches are equal.
 
+    A problem with factors must have no passes for parameters, which would be scaled by the factor of their number.
     Searches and bounds read problems with chains in place of factors (`pipesched.problem.chains.microbatch_chains`).
     """
 
@@ -35,7 +36,7 @@ class Walks:
 
     @cached_property
     def parts(self) -> int:
-        """Return the common denominator of the factors.
+        """Return the common denominator of the factors; 1 without factors.
 
         The times and activations of all stages must be its multiples.
         """

@@ -359,7 +359,8 @@ class TaskNetwork:
     def memory_in_flight(self) -> tuple[MemorySteps, ...]:
         """Return by stage the memory of one micro-batch from the start of F to the end of its backward, in steps.
 
-        It includes what F takes for the backward of another stage (`Stage.kv_cache`).
+        It includes what F takes for the backward of another stage (`Stage.kv_cache`), and neither workspace nor what is
+        kept until the end of the iteration.
         """
         return tuple(self._taken_for_later((kind, s)) for kind, s in self.change if kind is F)
 

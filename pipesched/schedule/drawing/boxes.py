@@ -45,7 +45,10 @@ class Box(NamedTuple):
 
 
 def boxes_of(timeline: Timeline) -> Iterator[Box]:
-    """Yield every task as a box in the lane of its stream; an overlapped block is its forward above its backward."""
+    """Yield every task as a box in the lane of its stream; an overlapped block is its forward above its backward.
+
+    A task that occupies several streams has a box on each.
+    """
     lane_of = lanes(timeline.problem)
     for device, order in enumerate(timeline.schedule.orders):
         for slot in asking(order, SHORT):
@@ -88,5 +91,5 @@ def row_shares(problem: Problem) -> float:
 
 
 def makespan(timeline: Timeline) -> Ticks:
-    """Return the end of the last pass, in ticks; 0 for a timeline without passes."""
+    """Return the end of the last pass, in ticks, without tasks that send tensors; 0 for a timeline without passes."""
     return int(timeline.times[1].max(initial=0))

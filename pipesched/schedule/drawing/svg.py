@@ -80,9 +80,9 @@ def svg(
 ) -> str:
     """Return the picture as SVG text.
 
-    It has named rows with their boxes (`cells`), and an axis with a label at each of `times`. `length` is the time at
-    the right edge. `high` is the height of rows relative to the usual one; `description` is the description for screen
-    readers. Tips are left out above 1,500 boxes; more than 12,000 are merged, and lose numbers and tips.
+    It has named rows with their boxes (`cells`), and an axis with labels: `times` are pairs (time, label). `length` is
+    the time at the right edge. `high` is the height of rows relative to the usual one; `description` is the description
+    for screen readers. Tips are left out above 1,500 boxes; more than 12,000 are merged, and lose numbers and tips.
     """
     frame = _Frame((WIDTH - NAMES) / (length or 1), ROW * high)
     height = frame.row * len(rows)
