@@ -90,7 +90,7 @@ def _no_overlap(model: Period, device: DeviceId, blocks: list[Copy]) -> None:
 
 
 def _decide(model: Period, device: DeviceId, x: Copy, y: Copy) -> None:
-    """Create the order literals of x and y: one precedes the other, or neither if they overlap; the anchor is first."""
+    """Add the order literals of x and y to `model.before`: one is first (the anchor always), or they overlap."""
     anchor = model.anchor[device]
     together = next((model.together[pair] for pair in ((x, y), (y, x)) if pair in model.together), None)
     before: Truth = x == anchor if anchor in (x, y) else model.cp.new_bool_var(f"{x}<{y}@{device}")

@@ -34,8 +34,8 @@ def improving(
     """Return the model of all schedules of a problem with a value from `lower_bound` to `value` (ticks).
 
     `incumbent` is its hint, unless it runs a full backward for which the model has neither a job nor B and W. The model
-    has order literals if they are at most `most_literals`. Raises ValueError for unequal micro-batches, `TooLong` for
-    times beyond CP-SAT's integers.
+    has order literals if they are at most `most_literals`, or some operations run in some modes only. Raises ValueError
+    for unequal micro-batches, `TooLong` for times beyond CP-SAT's integers.
     """
     jobs = jobs_of(problem)
     return ExactModel(jobs, value, lower_bound, most_literals, starts=starts_of(jobs, incumbent))
@@ -46,11 +46,11 @@ class ExactModel:
 
     `objective` is the value's variable, in steps; `at_most` is rounded up to a tick. `starts` has the steps at which
     the jobs of a known schedule start, as a hint (None: no hint). Order literals exist if they are at most
-    `most_literals`. Where the least span of an order is a fraction of a tick, its value in this model is the next
-    integer. Devices not in `devices` (None: all are in it) are relaxed to delays: their tasks of one type run one at a
-    time and any others at once, without memory limits; each takes the time that it takes alone or in its shortest
-    block. If no such schedule has a value so low, no schedule of the problem has. Raises `TooLong` for times that
-    CP-SAT's integers cannot represent.
+    `most_literals`, or some operations run in some modes only. Where the least span of an order is a fraction of a
+    tick, its value in this model is the next integer. Devices not in `devices` (None: all are in it) are relaxed to
+    delays: their tasks of one type run one at a time and any others at once, without memory limits; each takes the time
+    that it takes alone or in its shortest block. If no such schedule has a value so low, no schedule of the problem
+    has. Raises `TooLong` for times that CP-SAT's integers cannot represent.
     """
 
     def __init__(

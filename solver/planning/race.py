@@ -72,7 +72,7 @@ class RaceEntry(Generic[K]):
         return None if self.first is None else self.first.candidate(self.problem)
 
     def take(self, found: Plan) -> None:
-        """Record the result of a search that started from the best plan known."""
+        """Record the result of a search from the best plan known; a proof that there is no plan drops the problem."""
         self.plan = found
         if found.certificate is None:
             self.dropped = found.reason

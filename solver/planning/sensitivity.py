@@ -120,7 +120,7 @@ def _with_half_the_speed_of_links(cluster: Cluster) -> Cluster:
 
 
 def _roomier(cluster: Cluster, step: Fraction) -> Cluster:
-    """Return the cluster with more memory on every device, a multiple of `step`."""
+    """Return the cluster with more memory on every device, rounded down to a multiple of `step`."""
     assert cluster.capacity is not None
     return replace(cluster, capacity=tuple(_more(room, cluster.memory_unit, step) for room in cluster.capacity))
 

@@ -164,7 +164,10 @@ class _Search:
         return placed_at(grouped_at(self.jobs, starts), starts, self._openings(starts))
 
     def _openings(self, starts: Mapping[JobId, TimeSteps]) -> list[TimeSteps]:
-        """Return the step from which the time of each device counts: 0 for the makespan, else its first start."""
+        """Return the step from which the time of each device counts: 0 for the makespan, else that of its first job.
+
+        That may be in the past; 0 for a device without jobs.
+        """
         first: dict[int, int] = {}
         for n, start in starts.items():
             for device in self.jobs.devices(n):

@@ -65,9 +65,10 @@ def run_sweep(
 ) -> Table:
     """Return the table of all cells of a sweep; cells known to the store are read from it, others added to it.
 
-    Rows are in the order of the sweep's cells. `report` is called with a `Moment` when a cell begins or ends. Setting
-    `stop` ends the sweep with the outcomes found so far. So does a store that can no longer be written: the table has
-    the outcomes that it lacks, and says why. Raises `BadInput` if the store cannot be written at the beginning.
+    Rows are in the order of the sweep's cells. `report` is called with a `Moment` at the beginning and whenever a cell
+    ends. Setting `stop` ends the sweep with the outcomes found so far. So does a store that can no longer be written:
+    the table has the outcomes that it lacks, and says why. Raises `BadInput` if the store cannot be written at the
+    beginning.
     """
     run = _Run(sweep, store, executor, options, report or (lambda _: None), stop or Event())
     run.all()

@@ -50,8 +50,8 @@ class Task:
 def solve_cell(task: Task, stop: Event | None = None) -> Outcome:
     """Return the outcome of a cell, a problem or a plan problem, within its limits.
 
-    Setting `stop`, an event of this cell alone, ends the search; the outcome is then not `finished`. Raises `BadInput`
-    if the document is no valid problem. A search that ends since it reached `task.floor` is.
+    Setting `stop`, an event of this cell alone, ends the search; the outcome is then not `finished`. A search that ends
+    since it reached `task.floor` is. Raises `BadInput` if the document is no valid problem.
     """
     began, limits = time.monotonic(), task.limits
     problem = problem_of(task.document, task.name)

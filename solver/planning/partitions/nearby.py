@@ -68,7 +68,8 @@ def nearby(plan: PlanProblem, partition: Partition) -> Iterator[Partition]:
 def recut(plan: PlanProblem, counts: tuple[int, ...], like: Partition) -> Partition:
     """Return the partition with `counts` layers per stage and, as far as possible, the recomputation of `like`.
 
-    Where a stage has fewer layers of a type, fewer are recomputed; the rule of the plan problem is applied.
+    Where a stage has fewer layers of a type, fewer are recomputed; the rule of the plan problem is applied. If
+    recomputation is not free, what the plan problem asks for replaces it.
     """
     recompute = []
     for stage, layers in enumerate(Partition(counts).layers_of(plan.model)):

@@ -162,7 +162,7 @@ class _Orders:
                     yield found
 
     def _whole_modes(self) -> dict[str, str]:
-        """Return the name of the mode that recomputes the whole layer, for each transformer layer type.
+        """Return, by type of transformer or multi-token-prediction layers, the mode that recomputes the whole layer.
 
         With `recompute: always`, the first mode of every type that can be recomputed.
         """

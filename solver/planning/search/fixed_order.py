@@ -13,6 +13,7 @@ from formulations.partition.bound_rows import mean_load
 from pipesched.errors import Disagreement
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.problem.quantities import Ticks
 from pipesched.results.plan import PlanCandidate
 from pipesched.results.plan_evidence import OrderPaths
 from pipesched.schedule.schedule import Schedule
@@ -62,7 +63,7 @@ class FixedOrder:
     def __init__(self, plan: PlanProblem, choice: Choice, order: Schedule, best: PlanCandidate | None = None) -> None:
         self.plan, self.choice, self.order, self.best = plan, choice, order, best
         self.master = Master.of_order(plan, choice, order)
-        self.bound: int | None = mean_load(self.master.plan, choice)
+        self.bound: Ticks | None = mean_load(self.master.plan, choice)
         self._joint: JointSearch | None = None
         self._tried: list[Partition] = []
         self._unfit: list[Partition] = []

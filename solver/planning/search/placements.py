@@ -45,7 +45,7 @@ class Placements:
 
     @property
     def bound(self) -> Fraction | None:
-        """Lower bound in ticks over all plans; None if no placement has a plan."""
+        """Lower bound in ticks over all plans; None if it is proved that no placement has one."""
         bounds = [each.bound for each in self.choices if each.bound is not None]
         if self.best is not None:
             bounds.append(self.best.value / self.problem.tick)
@@ -86,7 +86,7 @@ class Placements:
     def relax(self, choice: ChoiceSearch, most: SecondsOrWork) -> None:
         """Improve the bound of a placement within `most` seconds or work units, and set the partition to schedule next.
 
-        The value of the best plan of all placements is the limit of the search.
+        The value of the best plan of all placements is the limit of the search. Errors become notes.
         """
         with self.defects_noted(choice):
             choice.relax(most, None if self.best is None else self.best.value)
