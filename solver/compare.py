@@ -43,10 +43,11 @@ def compare(
     """Return the published schedules (all, or those named) for a problem or a plan problem, as rows.
 
     For a problem those that fit the memory are first, best first; then those that exceed it; then those that do not
-    apply, each with its reason; the last row is the best schedule found, named `pipesched`. For a plan problem each
-    schedule has its own best plan, and one more row, named `free`, has the best plan with any order; all are sorted by
-    value, those without a plan that fits last. Raises `BadInput` for a name that no schedule has, and if the first
-    argument is neither kind of problem.
+    apply, each with its reason; the last row is the best schedule found, named `pipesched`, if one was found. For a
+    plan problem each schedule has its own best plan, and one more row, named `free`, has the best plan with any order;
+    all are sorted by value, those without a plan that fits last. `seconds` replaces the time limit of `limits`; without
+    both it is 60 s. Raises `BadInput` for a name that no schedule has, and if the first argument is neither kind of
+    problem.
     """
     refuse_other("compare", problem, (Problem, PlanProblem), f"{A_PROBLEM}, or {A_PLAN_PROBLEM}")
     limits = limits_from("compare", limits, seconds)

@@ -19,10 +19,10 @@ class Limits:
     """Limits of a search; `workers` 0 means all cores.
 
     `deterministic` counts CP-SAT's own units of work instead of seconds (None: seconds count): with one worker the same
-    problem and seed then give the same answer on every run. `seed` is that of CP-SAT and of every random search. `gap`
-    is the relative gap between value and bound at which the search may stop. With a `target` in ticks (None: the least
-    value is sought), the search only decides if a schedule at or below it exists: it stops as soon as one is found, or
-    the bound exceeds it. `BadInput` has a line for each wrong field.
+    problem and seed then give the same answer on every run. `seed` is that of CP-SAT and of every random search. `gap`,
+    a share from 0 to 1, is that of (value - bound) / value at which the search may stop. With a `target`, in ticks of
+    the problem that is solved (None: the least value is sought), the search only decides if a schedule at or below it
+    exists: it stops as soon as one is found, or the bound exceeds it. `BadInput` has a line for each wrong field.
     """
 
     seconds: float = 60.0

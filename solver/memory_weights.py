@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MemorySteps
 
 
-def weights_of(problem: Problem) -> list[int]:
-    """Return the divisor of each device's memory, in steps, for comparisons: its capacity, or 1 for all devices.
+def weights_of(problem: Problem) -> list[MemorySteps]:
+    """Return by device the divisor of its memory, in steps, for comparisons: its capacity, or 1 for all devices.
 
     Capacities are taken if every device has one, none is 0, and they differ.
     """

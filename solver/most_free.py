@@ -30,10 +30,13 @@ _PARAMS = MostFreeScheduleParams()
 def leaving_most(search: Callable[[Problem, Limits], Solution], problem: Problem, limits: Limits) -> Solution:
     """Return the schedule with the most free memory and, of those, the least time that `search` finds.
 
-    The solution is of the problem with that amount reserved: its bound holds for all schedules that leave as much. An
+    `search(problem, limits)` gets the problem with an amount reserved on every device, for a part of the limits. The
+    solution is of the problem with the amount of its schedule reserved: its bound holds for all schedules that leave as
+    much. Its status is `OPTIMAL` only if its amount and its time are both proved; `free` is None without a schedule. An
     amount that no schedule exceeds is known beforehand, and tried first. There may be no schedule that leaves it only
     with activations that move or memory of running passes: then smaller amounts are tried by bisection. If none is
-    found before the time is over, the last search reserves nothing, as for an infeasible problem.
+    found before the time is over, the last search reserves nothing, as for an infeasible problem. At least one device
+    must have a limited memory.
     """
     most = most_left(problem)
     if most is None:
@@ -49,7 +52,7 @@ def leaving_most(search: Callable[[Problem, Limits], Solution], problem: Problem
 
 
 class _Amounts:
-    """Bisection over the free memory, in steps of memory.
+    """Bisection over the free memory on every device, in steps of memory.
 
     `low` is the largest amount that a schedule found leaves free, -1 until there is one; `tried` is the smallest for
     which none was found; no schedule leaves more than `bound`.
@@ -72,7 +75,7 @@ class _Amounts:
         return stopped or self._left().seconds <= 0 or self._left().deterministic == 0
 
     def ask(self, amount: MemorySteps) -> None:
-        """Search for a schedule that leaves an amount free, and update `low`, or `tried` and perhaps `bound`."""
+        """Search for a schedule that leaves an amount free, and set `low`, or `tried` and perhaps `bound`."""
         found = self._search(reserving(self._problem, amount), self._part())
         self._last = found
         if found.timeline is not None:
@@ -83,7 +86,11 @@ class _Amounts:
             self.bound = min(self.bound, amount - 1)
 
     def solution(self) -> Solution:
-        """Return the solution whose schedule leaves the most; without one, the answer of the last search."""
+        """Return the solution whose schedule leaves the most; without one, the answer of the last search.
+
+        `free` is the amount left and the bound; the status is `OPTIMAL` only if this amount and the time are both
+        proved.
+        """
         if self._best is None or self._best.timeline is None:
             assert self._last is not None
             return self._last

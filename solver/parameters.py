@@ -54,7 +54,7 @@ def override(values: Mapping[str, Any]) -> None:
     """Set other defaults in this process: `values` by `CLASS.FIELD`; call it before the classes' modules are imported.
 
     Defaults are read when a module is imported, also by compiled code, so that a later call would change only some of
-    them.
+    them. Names that no tuned field has are ignored.
     """
     _overridden.update(values)
 
@@ -69,7 +69,7 @@ def tuned_fields(cls: type) -> dict[str, tuple[Any, Tuned]]:
 def parameter_classes(package: str) -> Iterator[type]:
     """Yield all classes of a package with tuned fields, in the order of their modules.
 
-    Imports the whole package.
+    Modules are sorted by name, classes of one in the order of its text. Imports the whole package.
     """
     root = importlib.import_module(package)
     for module in sorted(one.name for one in pkgutil.walk_packages(root.__path__, f"{root.__name__}.")):

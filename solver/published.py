@@ -29,9 +29,9 @@ from solver.tasks.dispatch import expanded
 def candidate(problem: Problem, heuristic: Heuristic, chains: MicrobatchChains | None = None) -> Candidate:
     """Return the result of one published schedule: timeline, metrics, if it fits, or why it does not apply.
 
-    A schedule that breaks any rule but the memory limit, or raises an error, is a defect of this tool and is left out.
-    If `chains` are given, `problem` is that with a chain for each factor, and the schedule is made for the unequal
-    micro-batches that the chains stand for.
+    A schedule that breaks any rule but the memory limit, or raises an error, is left out: `defect` is True, `reason`
+    says why, and nothing is raised. If `chains` are given, `problem` is that with a chain for each factor, and the
+    schedule is made for the unequal micro-batches that the chains stand for; its timeline is one of `problem`.
     """
     try:
         if chains is not None:
@@ -97,8 +97,9 @@ def _value(problem: Problem, found: Candidate) -> Value:
 def simulated_and_validated(problem: Problem, schedule: Schedule, name: str) -> Candidate:
     """Return the result of a schedule called `name`, simulated and validated; it fits if memory suffices.
 
-    Without a timeline, but with the reason, if it breaks the required order of micro-batches. Raises `Disagreement` if
-    it breaks any other rule.
+    Where memory does not suffice the result has the timeline and, as `reason`, the violation. Without a timeline, but
+    with the reason, if it breaks the required order of micro-batches. Raises `Disagreement` if it breaks any other
+    rule, `Deadlock` if it cannot run to its end, and `BadInput` if a pass is missing or appears twice.
     """
     timeline = simulate(problem, schedule)
     violations = validate(timeline)

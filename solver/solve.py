@@ -41,9 +41,10 @@ def solve(
     `seconds` is the time limit, instead of that in `limits`. `report` is called at every improvement; setting `stop`
     ends the search with the best found so far. `start` is a schedule, a timeline or a previous solution to continue
     from: the result is never worse. Without `limits` and `seconds` the search has 60 s and all cores. `engine` replaces
-    the usual one, to measure the effect of its parts. Raises `BadInput` if `problem`, `limits` or `seconds` has a wrong
-    type or value, if the times are too large to be added up, if the start does not fit the problem, and for the
-    objective period if the problem has none. The objectives period and free memory take no start.
+    the usual one, to measure the effect of its parts. An infeasible problem is no error: its solution has no timeline,
+    and a reason. Raises `BadInput` if `problem`, `limits` or `seconds` has a wrong type or value, if the times are too
+    large to be added up, if the start does not fit the problem, and for the objective period if the problem has none.
+    The objectives period and free memory take no start.
     """
     refuse_other("solve", problem, Problem, A_PROBLEM)
     limits = limits_from("solve", limits, seconds)
@@ -87,7 +88,8 @@ def _searched(search: Search, known: Sequence[Timeline], reason: str | None) -> 
 def without_search(problem: Problem, limits: Limits | None = None) -> Solution:
     """Return the solution of bounds and published schedules alone, of as many as the time limit allows.
 
-    `limits` None: those of `Limits()`.
+    `limits` None: those of `Limits()`. Raises `BadInput` if times are too large to be added up, or for the objective
+    period if the problem has none.
     """
     if problem.objective.leaves is not None:
         return leaving_most(without_search, problem, limits or Limits())

@@ -18,7 +18,8 @@ from solver.bounds.saving.certificates import certificates
 def bottleneck(problem: Problem, proved: Certificate | None = None) -> Bottleneck:
     """Return the bottleneck of a problem: its bounds, compared with those without memory limits or transfer times.
 
-    No search is run. `proved` is the certificate of a solve, used if it is stronger than the analytic ones.
+    No search is run. `proved` is the certificate of a solve, in ticks of this problem, used if it is stronger than the
+    analytic ones; the objective is makespan or span.
     """
     found = certificates(problem, problem.objective)
     strongest = found[0]

@@ -9,7 +9,7 @@ from math import gcd
 
 from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import MemorySteps, StageId
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId
 from pipesched.results.analysis.memory_scale import MemoryScale
 from solver.memory_weights import weights_of
 
@@ -21,9 +21,9 @@ _MOST_LEVELS = 50_000
 class MemoryLevels:
     """Memory levels that a schedule of a problem can have, as fractions in the units of `scale`.
 
-    A level is an amount of memory per device or, where capacities differ, a share of each device's capacity.
-    `shares_of` are the capacities that levels are shares of, if they are not the problem's own; levels are then always
-    shares.
+    A level is an amount of memory per device or, where capacities differ, a share of each device's capacity. Memory
+    that stays in use whatever runs (`static`) is not part of it. `shares_of` are, by device and in steps of memory, the
+    capacities that levels are shares of, if they are not the problem's own; levels are then always shares.
     """
 
     def __init__(self, problem: Problem, shares_of: Sequence[Fraction] | None = None) -> None:
@@ -50,7 +50,10 @@ class MemoryLevels:
         return max(device.most / w for device, w in zip(self._devices, self.scale.weights, strict=True))
 
     def capacities(self, level: Fraction) -> tuple[MemorySteps, ...]:
-        """Return the most memory that each device can use at a level, in steps of memory, within its capacity."""
+        """Return by device the most memory that it can use at a level, in steps, within its capacity.
+
+        It is an amount that some schedule can have there, so mostly less than the level itself.
+        """
         return tuple(
             device.at_most(_least_of(int(level * weight), own))
             for device, weight, own in zip(self._devices, self.scale.weights, self.problem.room, strict=True)
@@ -83,10 +86,10 @@ class MemoryLevels:
 class _Device:
     """Memory levels of one device in steps of memory: sums of whole activations, and of the parts kept until W.
 
-    Activations that other devices move there add to them.
+    Activations that other devices move there add to them. `most` is the amount that no schedule exceeds there.
     """
 
-    def __init__(self, problem: Problem, device: int) -> None:
+    def __init__(self, problem: Problem, device: DeviceId) -> None:
         network = problem.network
         stages = [s for s in problem.placement.stages_of[device] if problem.microbatches_of[s]]
         self._kinds = [(network.memory_in_flight[s], network.memory_until_weight[s]) for s in stages]
@@ -141,7 +144,7 @@ class _Device:
         return self._levels[place] if place < len(self._levels) else None
 
 
-def _one_microbatch(problem: Problem, device: int) -> MemorySteps:
+def _one_microbatch(problem: Problem, device: DeviceId) -> MemorySteps:
     """Return the least memory, in steps of memory, with which a device can run its forwards of one micro-batch."""
     where, network, found = problem.placement, problem.network, 0
     for chain in where.chains:
@@ -154,17 +157,17 @@ def _one_microbatch(problem: Problem, device: int) -> MemorySteps:
     return found
 
 
-def _holder(problem: Problem, stage: int) -> StageId:
+def _holder(problem: Problem, stage: StageId) -> StageId:
     return problem.parameters.holder(stage)
 
 
-def _gathered(problem: Problem, stage: int) -> MemorySteps:
+def _gathered(problem: Problem, stage: StageId) -> MemorySteps:
     """Return the memory of a stage's parameters while they are gathered; 0 if they are not gathered."""
     own = problem.stages[_holder(problem, stage)].gather
     return 0 if own is None else own.memory
 
 
-def _parts(problem: Problem, stage: int) -> list[MemorySteps]:
+def _parts(problem: Problem, stage: StageId) -> list[MemorySteps]:
     """Return the amounts of a stage by which memory may change other than whole activations and parts kept until W."""
     own = problem.stages[stage]
     moved = [] if own.offload is None else [own.offload.amount]
@@ -172,5 +175,5 @@ def _parts(problem: Problem, stage: int) -> list[MemorySteps]:
     return [*in_addition, *moved, *(own.activation - mode.keeps for mode in own.recompute)]
 
 
-def _least_of(amount: int, own: int | None) -> int:
+def _least_of(amount: MemorySteps, own: MemorySteps | None) -> MemorySteps:
     return amount if own is None else min(amount, own)

@@ -55,9 +55,11 @@ def least_memory(
     """Return the solution with a schedule of least memory in place of its own, and the least memory with its proof.
 
     The value of the schedule is at most (1 + `within`) times the best value found, including values that this search
-    finds. `on_progress(scale, level, proved, next)` is called before each solve, with the memory level found, the one
-    proved necessary and the one that is tried next. Raises `ValueError` if the solution has no schedule, or the
-    objective is the period.
+    finds; `within` is a share, 0 for the best value itself. `limits` are for the whole search, which ends with the best
+    so far once `stop` is set. The solution keeps its bound, and is optimal if its new value is that bound.
+    `on_progress(scale, level, proved, next)` is called before each solve, with the memory level found, the one proved
+    necessary and the one that is tried next, all in the units of `scale`. Raises `ValueError` if the solution has no
+    schedule, or the objective is the period.
     """
     search = _Search(solution, within, limits, on_progress or (lambda *_: None), stop or Event())
     search.known()
@@ -68,7 +70,12 @@ def least_memory(
 
 
 class _Search:
-    """Bisection between the memory level that is proved necessary (`proved`) and that of a schedule (`level`)."""
+    """Bisection between the memory level that is proved necessary (`proved`) and that of a schedule (`level`).
+
+    Levels are in the units of `scale`. `timeline`, `metrics` and `value` are of that schedule, `before` is the level
+    with which the search began. `best` is the least value found, `allowed` the most that is allowed, both in ticks of
+    `problem`; `why` is the argument for `proved`.
+    """
 
     def __init__(
         self, solution: Solution, within: Fraction, limits: Limits, on_progress: OnProgress, stop: Event

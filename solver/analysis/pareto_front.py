@@ -28,7 +28,8 @@ class _Known(NamedTuple):
 class ParetoFront:
     """Schedules and bounds found, by memory level; the best value and the bound fall in steps as memory grows.
 
-    `levels` are those of the problem without memory limits.
+    `levels` are those of the problem without memory limits. Bounds and values of certificates are in ticks of that
+    problem.
     """
 
     def __init__(self, levels: MemoryLevels) -> None:
@@ -44,7 +45,10 @@ class ParetoFront:
         self._schedules.append(_Known(self.levels.scale.of(metrics), value_of(self.problem, timeline), timeline))
 
     def prove(self, level: Fraction, certificate: Certificate) -> None:
-        """Record a certificate that holds for all schedules whose memory is at most this level."""
+        """Record a certificate that holds for all schedules whose memory is at most this level.
+
+        It replaces one recorded for the same level.
+        """
         self._proved[level] = certificate
 
     def analytic(self, level: Fraction) -> Certificate:
@@ -76,15 +80,16 @@ class ParetoFront:
     def bound(self, level: Fraction) -> Certificate:
         """Return the strongest certificate known for this level or a higher one, which is valid here as well.
 
-        There must be one, recorded by `prove` or computed by `analytic`.
+        There must be one, recorded by `prove` or computed by `analytic`; without one a `ValueError` is raised.
         """
         valid = [c for known in (self._proved, self._analytic) for at, c in known.items() if at >= level]
         return max(valid, key=lambda certificate: certificate.value_ticks)
 
     def points(self) -> list[Point]:
-        """Return the front's points by level: at solved levels below the fastest schedule's, and at schedules.
+        """Return the front's points, lowest level first: at proved levels below the fastest one's, and at schedules.
 
-        The schedules are those that no other dominates. Empty without a schedule.
+        The schedules are those that no other dominates. A point at a level that no schedule found fits has the value
+        None. For each there must be a certificate at its level or a higher one. Empty without a schedule.
         """
         top = self.top()
         if top is None:
@@ -106,10 +111,12 @@ class ParetoFront:
         return [(level, self.bound(level).value_ticks * self.problem.tick) for level in [*at, top]]
 
     def steps(self, bounds: Sequence[tuple[Fraction, Fraction]], greatest: Fraction) -> list[tuple[Fraction, Fraction]]:
-        """Return (level, bound) pairs as corners of a step function: each bound is valid up to the next level.
+        """Return (level, bound) pairs as corners of a step function, by ascending level; empty if `bounds` is.
 
-        The last is valid up to the `greatest` level: schedules that use more memory than the fastest one found may be
-        faster, where that is not proved to be the best.
+        `bounds` are as `bounds()` returns them. The first pair is that of the least level; each further one has the
+        level up to which its bound is valid, from the level of the pair before it on. The last is valid up to the
+        `greatest` level, for which there must be a certificate: schedules that use more memory than the fastest one
+        found may be faster, where that is not proved to be the best.
         """
         if not bounds:
             return []

@@ -84,11 +84,13 @@ def frontier(
     """Return the best value and bound at about `points` memory levels, from the least of any schedule to ample memory.
 
     The next level is in the interval over which the curve falls most, so that points gather where it bends. `limits`
-    are for the whole sweep, and `seconds` replaces their time limit. The capacities of the file limit nothing. They are
-    one of the points and, where they differ between devices, the unit: a level is then a share of them. `within` has
-    the least and the greatest level to look at, in the units of `MemoryScale`. `on_progress(done, points, scale,
-    level)` is called before each solve, with its level. Raises `ValueError` for an objective other than makespan and
-    span, for fewer than two points, and for a range that no schedule fits.
+    are for the whole sweep, and `seconds` replaces their time limit. The capacities of the file limit nothing. If every
+    device has one they are one of the points, where that is below the memory of the fastest schedule found. If they
+    differ between devices, a level is a share of them, else an amount in the file's unit. `within` has the least and
+    the greatest level to look at (None: from the least of any schedule to ample memory). Setting `stop` ends the sweep
+    with the points so far. `on_progress(done, points, scale, level)` is called before each solve, with the number of
+    points done and the level of the next. Raises `ValueError` for an objective other than makespan and span, for fewer
+    than two points, and for a range that no schedule fits.
     """
     refuse_other("frontier", problem, Problem, A_PROBLEM)
     limits = limits_from("frontier", limits, seconds)
@@ -188,7 +190,8 @@ class _Sweep:
         """Return the next level: in the interval of largest log memory ratio x log of possible speed-up; or None.
 
         It is the interval's middle, or first its lower end if that is only known from a schedule and may be better.
-        Narrow intervals have the lowest priority; those over which the curve hardly falls are left out.
+        Narrow intervals have the lowest priority; those over which the curve hardly falls are left out. None if no
+        interval remains.
         """
         choices: list[tuple[bool, float, Fraction]] = []
         shown = self._shown()

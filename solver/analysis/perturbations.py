@@ -23,7 +23,8 @@ _Wanted = Callable[[PassKind, TaskSpec], bool]
 def changes(problem: Problem, device: DeviceId, busiest: DeviceId) -> list[Perturbation]:
     """Return the changed problems worth solving for a sensitivity analysis, the most informative first.
 
-    `device` is the bottleneck, `busiest` the device with the most work.
+    `device` is the bottleneck, `busiest` the device with the most work. The changed problems may have other ticks and
+    other steps of memory than `problem`.
     """
     memory = list(_more_memory(problem))
     memory.sort(key=lambda change: (change.device is not None, change.device != device))
@@ -34,9 +35,9 @@ def changes(problem: Problem, device: DeviceId, busiest: DeviceId) -> list[Pertu
 
 
 def _more_memory(problem: Problem) -> Iterator[Perturbation]:
-    """Yield the problem with capacity for one more activation on all limited devices, then on each of them.
+    """Yield the problem with capacity for one more activation on all limited devices, if several, then on each of them.
 
-    The activation is that of the device's largest stage.
+    The activation is that of the device's largest stage; devices without activations are left out.
     """
     memory_in_flight, stages_of = problem.network.memory_in_flight, problem.placement.stages_of
     more = [max((memory_in_flight[s] for s in stages), default=0) for stages in stages_of]
@@ -67,7 +68,7 @@ def _faster_transfer(problem: Problem) -> Iterator[Perturbation]:
         yield Perturbation(PerturbationKind.TRANSFER, "transfers 10 % faster", coarsest(shorter), True)
 
 
-def _faster_passes(problem: Problem, device: int) -> Iterator[Perturbation]:
+def _faster_passes(problem: Problem, device: DeviceId) -> Iterator[Perturbation]:
     """Yield the problem with one kind of pass 10 % faster on the first stream of a device, for each kind in turn."""
     words = {(F,): "forwards (F)", (B,): "backwards for the input (B)", (W,): "weight passes (W)"}
     if problem.network.gradient is BW:
@@ -105,8 +106,9 @@ def _faster(problem: Problem, wanted: _Wanted, stages: Sequence[StageId]) -> Pro
 def _faster_stage(stage: Stage, wanted: _Wanted) -> Stage:
     """Return a stage with 10 % less time for each of its tasks of which `wanted(kind, task)` is True.
 
-    A block is shortened by as many ticks as the tasks save, down to 0, and so is a full backward by those of its tasks
-    that are the same as one of B or W. A block saves no more than its shorter pass takes.
+    What is saved is rounded down to ticks. A block is shortened by as many ticks as the tasks save, down to 0, and so
+    is a full backward by those of its tasks that are the same as one of B or W. A block saves no more than its shorter
+    pass takes.
     """
     passes = {kind: list(stage.tasks_of(kind)) for kind in (F, B, W, BW) if kind in stage.kinds}
     before, block = {kind: _ticks(tasks) for kind, tasks in passes.items()}, stage.blocks.ticks
@@ -157,11 +159,12 @@ def _shorten(fused: list[TaskSpec], kind: PassKind, part: TaskSpec, saved: Ticks
         fused[n] = fused[n]._replace(ticks=max(0, fused[n].ticks - saved))
 
 
-def _moves(problem: Problem, device: int) -> Iterator[Perturbation]:
+def _moves(problem: Problem, device: DeviceId) -> Iterator[Perturbation]:
     """Yield the problem with 10 % of a device's largest stage moved to a neighbouring stage of its chain.
 
-    Time and memory move. The neighbours are the stage before and the one after, unless they are on the same device or
-    have other tasks. Where several chains have the same layers, their corresponding stages move as well.
+    Largest is the stage with the most work. Time and memory move. The neighbours are the stage before and the one
+    after, unless they are on the same device or have other tasks. Where several chains have the same layers, their
+    corresponding stages move as well.
     """
     where = problem.placement
     stages = [s for s in where.stages_of[device] if problem.microbatches_of[s]]
@@ -199,7 +202,7 @@ def _same_parts(one: Stage, other: Stage) -> bool:
 
 
 def _moved(stage: Stage, to: Stage) -> tuple[Stage, Stage]:
-    """Return both stages with a tenth of all ticks and memory amounts of `stage` moved to stage `to`."""
+    """Return both stages with a tenth, rounded down, of each time and memory amount of `stage` moved to stage `to`."""
     tenths = [[number // 10 for number in numbers] for numbers in numbers_of(stage)]
     given, taken = ([iter(numbers) for numbers in tenths] for _ in range(2))
     return (

@@ -39,7 +39,8 @@ def compare(problem: Problem, limits: Limits | None = None, schedules: Sequence[
     """Return the results of published schedules (all, or those named), and the best schedule found, named `pipesched`.
 
     Those that fit the memory are first, best first; then those that exceed it; then those that do not apply, with the
-    reason. The schedule found is last. Raises `BadInput` for an unknown name.
+    reason. The schedule found, if there is one, is last. `limits` None: those of `Limits()`. Raises `BadInput` for an
+    unknown name, and for a problem that `solve` refuses.
     """
     wanted = HEURISTICS.names() if schedules is None else [schedule_named(name).name for name in schedules]
     limits = limits or Limits()
@@ -48,7 +49,10 @@ def compare(problem: Problem, limits: Limits | None = None, schedules: Sequence[
 
 
 def search_limits(problem: Problem, limits: Limits) -> Limits:
-    """Return the limits of a comparison's search; with very many passes they leave time for published schedules."""
+    """Return the limits of a comparison's search; with very many passes they leave time for published schedules.
+
+    They are shorter in seconds alone: where work is counted they are returned as they are.
+    """
     few = 3 * sum(map(len, problem.microbatches_of)) <= SEARCH.very_long
     return (
         limits
@@ -60,9 +64,10 @@ def search_limits(problem: Problem, limits: Limits) -> Limits:
 def all_tried(solution: Solution, names: Sequence[str], limits: Limits, stop: Event | None = None) -> Solution:
     """Return the solution with the results of all named schedules, including those that the search did not try.
 
-    These get the time that the search left, or a small share of the limit, until `stop` is set; a schedule for which no
-    time is left is listed as not tried. A published schedule that fits and is better than the schedule found becomes
-    the solution's schedule.
+    These get the time that the search left, or a small share of the limit (no limit where work is counted), until
+    `stop` is set; a schedule for which no time is left is listed as not tried. They are added to its candidates after
+    those tried, by name. A published schedule that fits and is better than the schedule found becomes the solution's
+    schedule, except for the period. Raises `BadInput` for an unknown name.
     """
     stop = stop or Event()
     untried = sorted({*names} - {one.name for one in solution.candidates})

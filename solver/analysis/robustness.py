@@ -14,6 +14,7 @@ from pipesched.arguments import A_SOLUTION, refuse_other
 from pipesched.deadline import Deadline, within
 from pipesched.int64_arrays import IntArray
 from pipesched.problem.chains.microbatch_chains import MicrobatchChains, unequal_microbatches
+from pipesched.problem.quantities import Ticks
 from pipesched.results.analysis.robustness import Rival, Robustness
 from pipesched.results.candidate import Candidate
 from pipesched.results.solution import Solution
@@ -59,8 +60,9 @@ USUAL = Noise(0.05, BATCH, 0)
 def robustness(solution: Solution, noise: Noise = USUAL, seconds: float = inf) -> Robustness | None:
     """Return the mean value under noise of a solution's schedule, and of the best few published schedules that fit.
 
-    A published schedule counts only if its value is within one relative deviation of the solution's. None without a
-    schedule, for the objective period, and where sampling would take long, or more than `seconds`.
+    Means are in the file's unit. A published schedule counts only if its value without noise is within one relative
+    deviation of the solution's; the best of these are listed by that value. None without a schedule, for the objective
+    period, for very many passes, and if sampling takes more than `seconds`.
     """
     refuse_other("robustness", solution, Solution, A_SOLUTION)
     return within(Deadline.after(seconds), lambda: _robustness(solution, noise))
@@ -95,8 +97,9 @@ def most_robust(
 
     The search starts from the solution's schedule, the published ones that fit, and list schedules; random walks change
     their orders, and all orders are evaluated on the same samples. The value of the result without noise may be larger;
-    the lower bound stays that of the problem without noise. `on_progress` is called with every better mean, in the
-    file's unit. A solution without a schedule is returned unchanged. Raises `ValueError` for the period.
+    the lower bound stays that of the problem without noise. `on_progress` is called with the mean of the solution's
+    schedule, then with every better one, in the file's unit. A solution without a schedule is returned unchanged.
+    Raises `ValueError` for the period.
     """
     refuse_other("most_robust", solution, Solution, A_SOLUTION)
     if solution.problem.objective.repeats:
@@ -125,7 +128,7 @@ def _of_chains(
 ) -> Solution:
     """Run `most_robust` for unequal micro-batches on the equivalent problem with a chain for each factor.
 
-    `on_progress` gets every better mean, in the file's unit.
+    `on_progress` gets the first mean and every better one, in the file's unit.
     """
     assert solution.timeline is not None
     candidates = tuple(
@@ -141,7 +144,10 @@ def _of_chains(
 
 
 class _Search:
-    """Rounds of random walks, each from one of the best few schedules known; `pool` has their (mean, timeline)."""
+    """Rounds of random walks, each from one of the best few schedules known.
+
+    `pool` has their (mean in the file's unit, timeline), the least mean first; it is never empty.
+    """
 
     def __init__(self, solution: Solution, noise: Noise, limits: Limits, on_progress: Callable[[float], None]) -> None:
         assert solution.timeline is not None
@@ -210,7 +216,7 @@ class _Search:
             self.on_progress(self.pool[0][0])
 
 
-def _value(candidate: Candidate) -> int:
+def _value(candidate: Candidate) -> Ticks:
     assert candidate.timeline is not None
     assert candidate.metrics is not None
     return candidate.metrics.value_ticks(candidate.timeline.problem.objective)

@@ -18,8 +18,9 @@ def sharing_ends(problem: Problem) -> Iterator[Perturbation]:
     """Yield at most one change: all devices share the work that a chain's ends have in excess of the stages between.
 
     The shared parts run as in vocabulary parallelism (arXiv 2411.05288, algorithm 1), with collectives as long as the
-    longest transfer. A stage with modes of saving memory keeps these, and all of its activation. Nothing is yielded if
-    no end has more work, or if the problem has several chains or features that exclude shared modules.
+    longest transfer. A stage with modes of saving memory keeps these, and all of its activation. The changed problem
+    may have other ticks and other steps of memory. Nothing is yielded if no end has more work, or if the problem has
+    several chains or features that exclude shared modules.
     """
     if not _may_have_modules(problem):
         return

@@ -54,8 +54,9 @@ _VALUE_ALONE = replace(ENGINE, finish=Search.solution)
 class Budget:
     """Time for about `questions` solves; if some end early, the others get more. Setting `stop` ends all.
 
-    `reserved` seconds at the end are for work after the solves. Under a deterministic limit the clock does not count:
-    every solve gets the same share of the units of work.
+    `reserved` seconds at the end, 0 until the caller sets them, are for work after the solves. `limits` and `stop` are
+    those given. Under a deterministic limit the clock does not count: every solve gets `1 / questions` of the units of
+    work, however many there are.
     """
 
     def __init__(self, limits: Limits, questions: int, stop: Event) -> None:
@@ -69,11 +70,14 @@ class Budget:
         return time.monotonic() - self._started
 
     def over(self) -> bool:
-        """True if no more solves should be started: the time for them has passed, or `stop` is set."""
+        """True if no more solves should be started: the time for them has passed, or `stop` is set.
+
+        Under a deterministic limit only `stop` counts.
+        """
         return self._left() <= 0 or self.stop.is_set()
 
     def deadline(self) -> Deadline:
-        """Return the end of the budget, with the reserved seconds; under a deterministic limit only `stop` ends it."""
+        """Return the end of the budget, reserved seconds included; under a deterministic limit only `stop` ends it."""
         at = self._started + self.limits.seconds if self.limits.deterministic is None else inf
         return Deadline(at, self.stop)
 
@@ -114,7 +118,11 @@ def _stopping_after(seconds: float, parent: Event) -> AbstractContextManager[Eve
 
 
 def with_list_schedule(solution: Solution, limits: Limits, stop: Event) -> Solution:
-    """Return the solution with the best list schedule in place of its own schedule, if that is better and valid."""
+    """Return the solution with the best list schedule in place of its own schedule, if that is better and valid.
+
+    Else its own stays; a list schedule below the bound, a defect, is noted. List schedules are made for a share of the
+    seconds of `limits`, until one has its `target` or `stop` is set.
+    """
     chains = unequal_microbatches(solution.problem)
     best = _best_list_schedule(solution.problem if chains is None else chains.problem, limits, stop)
     if chains is not None and best is not None:

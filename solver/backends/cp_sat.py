@@ -30,12 +30,13 @@ class Parameters:
     """Parameters of one call of CP-SAT.
 
     `deterministic` limits the call in CP-SAT's own units of work in place of `seconds` (None: seconds count). It also
-    ends at a relative gap of `gap`, or with `first_solution` at any solution. `workers` 0 means all cores.
+    ends at a relative gap of `gap`, a share from 0 to 1, or with `first_solution` at any solution. `workers` 0 means
+    all cores.
 
-    `clauses_only` is for models with order literals: CP-SAT then learns and propagates clauses and does nothing else.
-    Linear relaxation, presolve, probing, and sets of literals that push a start take longer than they save there
-    (docs/engine.md). `core_guided` is core-guided search: it assumes the least value, and learns from each conflict how
-    much more is needed.
+    `clauses_only` is for models with order literals: CP-SAT then learns and propagates clauses and does nothing else,
+    not even `presolve`. Linear relaxation, presolve, probing, and sets of literals that push a start take longer than
+    they save there (docs/engine.md). `core_guided` is core-guided search: it assumes the least value, and learns from
+    each conflict how much more is needed.
     """
 
     seconds: float
@@ -68,7 +69,8 @@ class Answer:
 
     `has_solution`: a solution was found, so that `value_of` may be called, which returns a variable's value in the best
     one. `complete`: the search finished, so that this solution is optimal, or none exists. `bound` is the proved lower
-    bound on the model's objective, an integer like the objective. `work` is in CP-SAT's deterministic units.
+    bound on the model's objective, which is minimised, an integer like the objective; it means nothing for a model
+    without one. `work` is in CP-SAT's deterministic units.
     """
 
     has_solution: bool
@@ -85,7 +87,7 @@ class Answer:
 def solve_model(
     model: cp_model.CpModel, parameters: Parameters, stop: Event, callbacks: Callbacks | None = None
 ) -> Answer:
-    """Solve a model until it is complete, a limit is reached or `stop` is set.
+    """Solve a model until it is complete, a limit is reached, `stop` is set or the deadline of this step is over.
 
     If a model with large numbers is found infeasible, it is solved again without presolve, which can be wrong there.
     `Disagreement` if CP-SAT rejects the model; an error of a callback is raised, too.

@@ -69,10 +69,11 @@ def destructive_bounds(
     """Yield increasing bounds, and a schedule where the model of all devices turns out to have a better one.
 
     `known()` returns the proved bound and the value of the best schedule, both in ticks; the search ends when they
-    meet, at `stop`, or after `seconds`. The last threshold may be a fraction of a tick: times are then in finer ticks,
-    in which every order of that value has whole times. With `every` the model always has all devices, whatever the
-    number of literals, and one threshold is tried for all the time left: for use after the exact model has proved much
-    already.
+    meet, at `stop`, or after `seconds`, in place of which the counted work of `limits` ends it if given. A schedule has
+    no times yet; its best value is at most the threshold tried. The last threshold may be a fraction of a tick: times
+    are then in finer ticks, in which every order of that value has whole times. With `every` the model always has all
+    devices, whatever the number of literals, and one threshold is tried for all the time left: for use after the exact
+    model has proved much already.
     """
     yield from _Refuting(problem, limits, seconds, known, stop, every).found()
 
@@ -80,7 +81,7 @@ def destructive_bounds(
 class _Refuting:
     """State of the search.
 
-    It has the groups of devices still to try, the step as a share of the gap, and the time or work left.
+    It has the groups of devices still to try, the step as a share of the gap, and the seconds or counted work left.
     """
 
     def __init__(
@@ -171,8 +172,8 @@ def _model_at(
 ) -> ExactModel | None:
     """Return the model of the schedules of at most `value` ticks, in finer ticks of which that is a whole number.
 
-    `low` is a proved bound in ticks, `literals` the most order literals. None if the model is too large, or if blocks
-    are left out, so that nothing would be refuted.
+    `low` is a proved bound in ticks, `literals` the most order literals (-1: none, the model has intervals). None if
+    the model is too large, or if blocks are left out, so that nothing would be refuted.
     """
     fine = finer(problem, value.denominator)
     try:
@@ -185,8 +186,9 @@ def _model_at(
 def _groups(problem: Problem) -> list[list[DeviceId]]:
     """Return groups of devices to try one after the other: every other device along the pipeline, or fewer; then all.
 
-    A group has fewer devices if half of them has too many literals; groups that are still too large are left out. Only
-    the group of all devices is tried if an overlapped block could be shorter than one of its passes.
+    A group has fewer devices if half of them has too many literals; groups that are still too large are left out, so
+    the list may be empty. Only the group of all devices is tried if an overlapped block could be shorter than one of
+    its passes.
     """
     placement, devices = problem.placement, problem.devices
     along = list(dict.fromkeys([*(placement.stage_device[stage] for stage in placement.chains[0]), *range(devices)]))

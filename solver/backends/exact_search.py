@@ -22,7 +22,8 @@ Callback = Callable[[Timeline | None, Value], None]
 class CpSatResult:
     """Final result of CP-SAT: the best timeline found (None: none), the proved bound in ticks (0: nothing proved).
 
-    `complete`: nothing was left to search.
+    `complete`: nothing of the model was left to search. The timeline's problem may be in finer ticks, the bound is in
+    those of the model's problem.
     """
 
     timeline: Timeline | None
@@ -35,9 +36,11 @@ def improve(
 ) -> CpSatResult:
     """Search for better schedules and better bounds until optimal, stopped, or after `seconds`.
 
-    Each is reported by `callback(timeline, bound)`: the better timeline, or None if only the bound is better, and the
-    bound proved so far, in ticks. `core_guided` selects core-guided search. `Disagreement` if CP-SAT contradicts the
-    known schedule.
+    Counted work in `limits` ends it in place of `seconds`, and so does its `gap`. Each is reported by
+    `callback(timeline, bound)`: the better timeline, or None if only the bound is better, and the bound proved so far,
+    in ticks; it runs on a thread of CP-SAT. `core_guided` selects core-guided search. `Disagreement` if CP-SAT
+    contradicts the known schedule, or gives an order that cannot be run in its value or memory; errors of `callback`
+    are raised, too.
     """
     search = _Search(model, callback)
     answer = search.run(replace(_parameters(model, limits, seconds), gap=limits.gap, core_guided=core_guided), stop)
@@ -60,7 +63,11 @@ class First:
 
 
 def first(model: ExactModel, limits: Limits, seconds: float, stop: Event) -> First:
-    """Search for any schedule of the model, where none is known, for at most `seconds`."""
+    """Search for any schedule of the model, where none is known, for at most `seconds`.
+
+    Counted work in `limits` is the limit in place of `seconds`. `Disagreement` if CP-SAT gives an order that cannot be
+    run in its value or memory.
+    """
     search = _Search(model, lambda *_: None)
     answer = search.run(replace(_parameters(model, limits, seconds), first_solution=True), stop)
     return First(search.best, answer.infeasible and model.bounds_everything)

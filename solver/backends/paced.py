@@ -20,7 +20,8 @@ class Paced(Event):
     """Stop event of `work(event)`, which runs on a thread of its own, slice by slice.
 
     The work queries this event from time to time. Between slices such a query blocks until the next slice begins. Once
-    `stop` is set or `close` was called, the query returns True, so that the work ends. `ended`: the work has returned.
+    `stop` is set or `close` was called, the query returns True, so that the work ends. `ended`: the work has returned
+    or raised an error.
     """
 
     def __init__(self, stop: Event, work: Callable[[Event], object]) -> None:
@@ -36,7 +37,7 @@ class Paced(Event):
         """Let the work run for one slice: until it queries this event while `over()` is True, or until it has ended.
 
         Returns True if the work is paused or has ended, False if neither happened before `late()` was True or the
-        search was stopped. An error of the work is raised here.
+        search was stopped. An error of the work is raised here. The first call starts the work.
         """
         self._over = over
         self._paused.clear()

@@ -31,7 +31,8 @@ def recheck_refutation(
 
     The model is built again, and searched with presolve and linear relaxation, which the search for bounds leaves out,
     and with another seed. False if a schedule is found on the devices that the evidence names. Raises `Disagreement` if
-    these are all devices, and `NotCoveredError` if there is no such model.
+    these are all devices, and `NotCoveredError` if there is no such model: for the period, if it would be too large, or
+    if it would leave blocks out.
     """
     problem = without_scale(problem)
     threshold = greatest_attainable_below(problem, bound)
@@ -50,7 +51,8 @@ def recheck_refutation(
 def _model(problem: Problem, at_most: Ticks, devices: Collection[DeviceId] | None) -> cp_model.CpModel:
     """Return the model of all schedules of at most `at_most` ticks in which devices obey their limits.
 
-    They are these devices, or all (None). `NotCoveredError` where no such model is complete.
+    They are these devices, or all (None). `NotCoveredError` for the period, and where the model would be too large or
+    not complete.
     """
     if problem.objective.repeats:
         raise NotCoveredError("no search by CP-SAT bounds a period")

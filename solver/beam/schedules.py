@@ -8,6 +8,7 @@ import numpy as np
 
 from pipesched.problem.passes import BW, B, F, Pass, Slot, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.schedule.schedule import Schedule
 from solver.beam.nodes import at_first, offsets, take
 from solver.beam.tables import Step, StepTables, steps_of_chains
@@ -27,7 +28,7 @@ def schedule_of_moves(problem: Problem, tables: StepTables, moves: Sequence[tupl
     weights = [0] * len(steps)
     blocked: dict[int, set[int]] = {at: set() for at in range(len(steps))}
 
-    def run_weights(counts: np.ndarray, device: int) -> None:
+    def run_weights(counts: np.ndarray, device: DeviceId) -> None:
         """Append to the device's order `counts[step]` weight passes of each gradient step.
 
         Those of longest duration come first. Micro-batches whose backward ran in a block have none and are skipped.

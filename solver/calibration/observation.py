@@ -30,7 +30,8 @@ class Observation(NamedTuple):
     """Durations of one run, with a function that predicts them.
 
     They share most of their error, so together they count as `weight` measured steps. `predicted` returns a duration in
-    seconds for each measured one, for the rates of the device in its argument.
+    seconds for each measured one, in their order, for the rates of the device in its argument; it raises `BadInput` if
+    the layout is impossible.
     """
 
     measured: tuple[Named, ...]
@@ -46,7 +47,8 @@ def of_step(step: MeasuredStep, config: ModelConfig) -> Observation:
 def of_passes(measured: Problem, step: MeasuredStep, config: ModelConfig) -> Observation:
     """Return the observation of a forward and a full backward of each stage, from a problem with measured times.
 
-    `step` is the layout that was run. Raises `BadInput` if the numbers of stages differ or a time is 0.
+    `step` is the layout that was run. Durations are stage by stage, the forward first. Raises `BadInput` if the numbers
+    of stages differ, a time is 0, or the unit of time of `measured` is not known in seconds.
     """
     stages, unit = measured.placement.stages, float(seconds_per_unit(measured))
     if stages != step.pipeline * step.chunks:
@@ -68,8 +70,9 @@ def of_passes(measured: Problem, step: MeasuredStep, config: ModelConfig) -> Obs
 def of_layers(measured: Model, unit: float, step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> Observation:
     """Return the observation of a forward and a backward of each layer type but the embedding, from a measured model.
 
-    `unit` is the seconds per unit of time of `measured`. Layer types correspond to those of the derived model in their
-    order. Raises `BadInput` if their numbers differ or a time is 0.
+    `unit` is the seconds per unit of time of `measured`. Layer types, in the order of the models, correspond to each
+    other. Durations are type by type, the forward first. Raises `BadInput` if their numbers differ, a time is 0, or the
+    layout is impossible.
     """
     own = _times(measured, unit)
     derived = [*_times(plan_of(step, config, wanted).model, _MS)]

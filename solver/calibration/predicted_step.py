@@ -50,12 +50,15 @@ def simulated(step: MeasuredStep, plan: PlanProblem) -> PlanCandidate:
 
 
 def seconds_of(plan: PlanProblem, run: PlanCandidate) -> float:
-    """Return the seconds of a simulated step, including gradient reduction and optimizer."""
+    """Return the seconds of a simulated step, including gradient reduction and optimizer; times of `plan` are in ms."""
     return float(step_time(plan, run).total) / _MS
 
 
 def problem_of(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> Problem:
-    """Return the problem whose stages are those of the step's partition, with predicted times in ms."""
+    """Return the problem whose stages are those of the step's partition, with predicted times in ms.
+
+    Raises `BadInput` if the partition or layout is impossible.
+    """
     plan = plan_of(step, config, wanted)
     return plan.problem(choice_of(step), partition_of(step, plan))
 
@@ -63,7 +66,8 @@ def problem_of(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> Probl
 def plan_of(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> PlanProblem:
     """Return the plan problem of a step's layout, with times in ms predicted from the rates of `wanted`.
 
-    It has no memory limit, since the layout was run.
+    It has no memory limit, since the layout was run. Raises `BadInput` for a layout that no plan can have, or a number
+    format that the device does not have.
     """
     plan = plan_problem_from(plan_document(config, with_layout(step, wanted)), step.place)
     return replace(plan, choices=(), objective=SPAN if step.schedule in _POST_VALIDATED else plan.objective)
@@ -118,5 +122,5 @@ def partition_of(step: MeasuredStep, plan: PlanProblem) -> Partition:
 
 
 def with_rates(wanted: Wanted, rates: Mapping[str, float]) -> Wanted:
-    """Return `wanted` with these rates of its device, by name."""
+    """Return `wanted` with these rates of its device, by name of the field of `Device`, in the unit of that field."""
     return replace(wanted, device=replace(wanted.device, **rates))  # type: ignore[arg-type]

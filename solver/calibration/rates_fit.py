@@ -51,8 +51,8 @@ RATES = (*SHARES, *LAUNCHES)
 class FittedRate(NamedTuple):
     """A fitted rate (`value`), the rate in the table (`before`), and the relative standard error of the fitted one.
 
-    The error is None if no measured duration depends on the rate. `spread` is the error that was assumed before the
-    fit.
+    `name` is a field of `Device`, and both rates are in its unit. The error is None if no measured duration depends on
+    the rate. `spread` is the relative error that was assumed before the fit.
     """
 
     name: str
@@ -93,7 +93,10 @@ class RatesFit:
     scatter: float
 
     def mean_error(self, before: bool = False) -> float:
-        """Return the mean of |prediction / measured - 1|, by the table's rates (`before`) or by the fitted ones."""
+        """Return the mean of |prediction / measured - 1|, by the table's rates (`before`) or by the fitted ones.
+
+        It is a share, .05 for 5 per cent.
+        """
         return sum(abs((one.before if before else one.after) / one.measured - 1) for one in self.times) / len(
             self.times
         )
@@ -114,8 +117,9 @@ class _Linear(NamedTuple):
 def fit_rates(observations: Sequence[Observation], wanted: Wanted, params: CalibrationParams = PARAMS) -> RatesFit:
     """Return the likeliest rates of a device given observations; a rate on which no duration depends stays as it is.
 
-    `wanted` has the device, with the table's rates, and the training. In each round the predictions are linearised at
-    the rates of the round before; the standard errors are those of the last round.
+    There must be an observation. `wanted` has the device, with the table's rates, and the training. Fitted rates are
+    rounded to four significant digits. In each round the predictions are linearised at the rates of the round before;
+    the standard errors are those of the last round. `BadInput` for an observation whose layout is impossible.
     """
     first = {name: float(getattr(wanted.device, name)) for name in RATES if getattr(wanted.device, name) > 0}
     spreads = np.array([_spread(name, params) for name in first])

@@ -8,20 +8,21 @@ from itertools import chain, groupby
 from pipesched.problem.chains.chain_groups import chain_groups
 from pipesched.problem.passes import BW, F, Pass, PassKind
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import StageId
+from pipesched.problem.quantities import DeviceId, StageId
 from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def in_groups(problem: Problem, size: int) -> Schedule:
     """Return the order in which groups of `size` micro-batches run through one stage of a device before the next stage.
 
-    Backwards run so too, in reverse order of stages, and all are full. Groups of one are one micro-batch after the
-    other; larger groups gather the parameters of each stage less often, and have more activations in memory.
+    Backwards run so too, in reverse order of stages, and all are full. `size` is at least 1; the last group may be
+    smaller. Groups of one are one micro-batch after the other; larger groups gather the parameters of each stage less
+    often, and have more activations in memory.
     """
     return schedule_of([list(_of_device(problem, device, size)) for device in range(problem.devices)], "pipesched")
 
 
-def _of_device(problem: Problem, device: int, size: int) -> Iterator[Pass]:
+def _of_device(problem: Problem, device: DeviceId, size: int) -> Iterator[Pass]:
     chains = problem.placement.chains
     holder = problem.parameters.holder
     for chains_of_group in chain_groups(problem):

@@ -11,11 +11,11 @@ from pipesched.problem.quantities import StageId, Ticks
 
 
 def in_flight_shares(problem: Problem) -> dict[StageId, int]:
-    """Return by stage how many micro-batches may be in flight at once: its share of memory, rounded, at least 1.
+    """Return by stage how many micro-batches may be in flight at once: its share of memory, at least 1.
 
-    So a device's memory is shared by its stages. Activations live for a round trip, so in the steady state a stage
-    needs memory in proportion to its round trip. The stages of a device have no entry if its memory has no limit, or if
-    none of them has activations.
+    So a device's memory is shared by its stages. Shares are rounded to the nearest number, so that together they may
+    exceed the memory. Activations live for a round trip, so in the steady state a stage needs memory in proportion to
+    its round trip. The stages of a device have no entry if its memory has no limit, or if none of them has activations.
     """
     network, shares = problem.network, dict[int, int]()
     for device, capacity in enumerate(problem.room):
@@ -29,7 +29,7 @@ def in_flight_shares(problem: Problem) -> dict[StageId, int]:
     return shares
 
 
-def _round_trip(problem: Problem, stage: int) -> Ticks:
+def _round_trip(problem: Problem, stage: StageId) -> Ticks:
     """Return the ticks from the start of a forward of the stage to the end of its backward, if nothing waits."""
     chain = problem.placement.chains[problem.placement.chain_index[stage]]
     later = chain[chain.index(stage) :]

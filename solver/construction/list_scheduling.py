@@ -25,9 +25,10 @@ from solver.construction.policy import LISTS, Policy
 def list_schedules(problem: Problem, compiled: bool = False) -> Iterator[Schedule]:
     """Yield one complete schedule within memory for each policy; a policy that deadlocks gives none.
 
-    The result is the same `compiled` or not; compiling takes seconds if it was not done before. Deadlocks are possible
-    only where chains run against each other, or where B takes more memory than it frees. If all policies deadlock,
-    variants are tried in which the stages of a device share its memory.
+    Each pass must be one task on the only stream of its device, no activation offloaded or recomputed. Policies are
+    tried in the order of `policies`. The result is the same `compiled` or not; compiling takes seconds if it was not
+    done before. Deadlocks are possible only where chains run against each other, or where B takes more memory than it
+    frees. If all policies deadlock, variants are tried in which the stages of a device share its memory.
     """
     chains = unequal_microbatches(problem)
     if chains is not None:
@@ -47,7 +48,8 @@ def list_schedules(problem: Problem, compiled: bool = False) -> Iterator[Schedul
 def list_schedule(problem: Problem, policy: Policy, compiled: bool = False) -> Schedule | None:
     """Return the schedule that the list scheduler makes with a policy; None if it deadlocks on memory.
 
-    The result is the same `compiled` or not.
+    Each pass must be one task on the only stream of its device, no activation offloaded or recomputed, and
+    micro-batches equal. The result is the same `compiled` or not.
     """
     split = policy.split and problem.pipeline.splits
     shop = shop_of(problem, split)

@@ -22,7 +22,8 @@ def folded(problem: Problem) -> Problem | None:
     """Return the problem of one of two mirrored chains on half of the devices.
 
     None where the chains are not mirror images. None also for any other number of chains, chains that share a queue,
-    and passes that are not plain. It has the larger number of micro-batches of the two. Sending from a device to its
+    and passes that are not plain. Its stage n is the n-th of the first chain, and its devices are the lower-numbered of
+    each pair, in ascending order. It has the larger number of micro-batches of the two. Sending from a device to its
     mirror image takes no time in it.
     """
     chains = problem.placement.chains
@@ -72,7 +73,7 @@ def _mirror(problem: Problem) -> Sequence[DeviceId] | None:
 def unfolded(problem: Problem, schedule: Schedule) -> Schedule:
     """Return the schedule of both chains on all devices, made of `schedule`, one of the problem that `folded` returned.
 
-    Micro-batches that a chain does not have are left out.
+    `problem` is the one given to `folded`. Micro-batches that a chain does not have are left out.
     """
     where, mirror = problem.placement.stage_device, _mirror(problem)
     assert mirror is not None

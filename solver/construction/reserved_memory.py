@@ -10,7 +10,8 @@ def with_reserve(problem: Problem) -> Problem:
     """Return a problem without memory of passes, with capacities so reduced that each of its orders fits the original.
 
     Memory of passes is their workspace, and what stays in use until the end of the iteration. Not every order that fits
-    the original fits the result. A problem without memory of passes is returned unchanged.
+    the original fits the result, whose capacities may even be negative. A problem without memory of passes is returned
+    unchanged.
     """
     if not problem.network.has_pass_memory:
         return problem

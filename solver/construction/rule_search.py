@@ -73,7 +73,7 @@ class RuleMaker:
     """Maker of rules for the list scheduler.
 
     It makes equal ones on all stages, random ones by ranks, or others by a random change. With `split` backwards run as
-    B and W.
+    B and W, as they do in `shop`, which are the arrays of `problem`.
     """
 
     def __init__(self, problem: Problem, shop: Shop, split: bool) -> None:
@@ -125,7 +125,10 @@ class RuleMaker:
         return Rules(np.array((self._split, random.integers(2), 0, 1, -1), np.int64), rules)
 
     def changed(self, rules: Rules, random: np.random.Generator) -> Rules:
-        """Return rules with a few random changes, each of one stage or of some with consecutive numbers."""
+        """Return rules with a few random changes, each of one stage or of some with consecutive numbers.
+
+        `rules` stay as they are.
+        """
         flags, table = rules.flags.copy(), rules.stages.copy()
         stages = len(table)
         kinds = [MOST, PATIENCE, YIELDS, *((RANKS, RANKS + 1, AHEAD) if flags[RANKED] else ())]

@@ -16,7 +16,7 @@ from pipesched.errors import BadInput, Deadlock
 from pipesched.problem.attainable_spans import Value, simplest
 from pipesched.problem.passes import ONCE
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import Ticks
+from pipesched.problem.quantities import DeviceId, Ticks
 from pipesched.problem.rescale import finer
 from pipesched.schedule.metrics import device_reach
 from pipesched.schedule.rescale import value_of
@@ -51,7 +51,8 @@ def best_times(problem: Problem, schedule: Schedule) -> Timeline:
     """Return the timeline of an order with its best times: the earliest, or for the span those of least span.
 
     The least span may be fractional; then the timeline's problem is in finer ticks. Exact, except for orders so long
-    that the paths between all devices would take minutes.
+    that the paths between all devices would take minutes. Memory is not checked. Raises `Deadlock` if the order cannot
+    run to its end, and `BadInput` if a pass is missing or appears twice.
     """
     if not problem.objective.by_device:
         return simulate(problem, schedule)
@@ -74,9 +75,9 @@ def best_times(problem: Problem, schedule: Schedule) -> Timeline:
 def retimed(problem: Problem, timeline: Timeline) -> Timeline | None:
     """Return the order of a timeline with its best times in `problem`, which has other stages.
 
-    None if it cannot run there. Since `problem` may have other resources, the order of passes alone is tried too,
-    without that of tasks that occupy several resources. Passes that run once an iteration may belong to other stages in
-    `problem`: the norm of all gradients does if the first stages are frozen there.
+    None if it cannot run there; memory is not checked. Since `problem` may have other resources, the order of passes
+    alone is tried too, without that of tasks that occupy several resources. Passes that run once an iteration may
+    belong to other stages in `problem`: the norm of all gradients does if the first stages are frozen there.
     """
     here, there = set(timeline.schedule.columns.pass_types), set(problem.network.tasks)
     if not here <= there or any(kind in ONCE for kind, _ in there - here):
@@ -92,7 +93,11 @@ def retimed(problem: Problem, timeline: Timeline) -> Timeline | None:
 
 
 def times_within(problem: Problem, schedule: Schedule, value: Value) -> Timeline | None:
-    """Return a timeline of the order whose objective is within `value` ticks; None if its best times exceed that."""
+    """Return a timeline of the order whose objective is at most `value` ticks; None if its best times exceed that.
+
+    Its problem may be in finer ticks. Raises `Deadlock` if the order cannot run to its end, and `BadInput` if a pass is
+    missing or appears twice.
+    """
     timeline = best_times(problem, schedule)
     return timeline if value_of(problem, timeline) <= value else None
 
@@ -103,7 +108,7 @@ def _spans(timeline: Timeline) -> list[Ticks]:
     return [end - begin for begin, end in reach]
 
 
-def _paths_from(graph: Graph, sequence: Numbers, device: int) -> list[Ticks | None]:
+def _paths_from(graph: Graph, sequence: Numbers, device: DeviceId) -> list[Ticks | None]:
     """Return the longest paths in ticks from a device's first start to the end of every device.
 
     None where there is none. `sequence` is an order of the graph's nodes in which none precedes what it waits for.

@@ -25,8 +25,9 @@ class TunedLists:
     """Search for the best rules of the list scheduler for a problem, on `workers` threads, at random from `seed`.
 
     `best` are the value and the sum over devices of the best `rules` so far, in ticks; both are None before a run is
-    complete. With `split` backwards are B and W. Setting `halt[0]` ends a run under way. `runs_without_gain` counts
-    runs since the last better one, `seconds_a_pass` is the time of the last run by the number of its passes.
+    complete. With `split` backwards are B and W. Setting `halt[0]` to 1 ends the runs under way. `runs_without_gain`
+    counts runs since the last better one, `seconds_a_pass` is the seconds that the last run took for each of its
+    passes, 0 before any.
     """
 
     def __init__(self, problem: Problem, split: bool, workers: int, seed: int) -> None:
@@ -87,9 +88,9 @@ class TunedLists:
                     return
 
     def vary(self, over: Callable[[], bool], runs: int | None = None) -> None:
-        """Improve the best rules by random changes with all workers until `over()`.
+        """Improve the best rules by random changes with all workers until `over()`; without rules do nothing.
 
-        With `runs`, one worker makes exactly that many simulated runs, which is reproducible.
+        With `runs`, one worker makes exactly that many runs whatever `over()` says, which is reproducible.
         """
         with ThreadPoolExecutor(self.workers) as pool:
             workers = range(1 if runs is not None else self.workers)
@@ -109,7 +110,7 @@ class TunedLists:
         """Return the schedule of the best rules, for their problem or for `problem`.
 
         `problem` is the same with more or fewer micro-batches. None if there are no rules, memory deadlocks, or the
-        value of the run is not less than `threshold` ticks.
+        value of the run, of starting as soon as possible, is not less than `threshold` ticks of `problem`.
         """
         if self.rules is None:
             return None

@@ -119,7 +119,7 @@ def _extended(problem: Problem, known: Timeline, one: Cut, other: Cut, least: in
 
 
 class _Steady(NamedTuple):
-    """A candidate whose last rounds recur: every `rounds` rounds take `shift` ticks, and `work` ticks on each device.
+    """A candidate whose last rounds recur: every `rounds` rounds take `shift` ticks, `work[d]` of them on device d.
 
     A round is one repetition of the repeated part of its schedule.
     """

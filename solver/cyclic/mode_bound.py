@@ -72,8 +72,9 @@ class _Row:
 class ModeBound(NamedTuple):
     """Lower bound on the period.
 
-    Whatever the modes, one micro-batch of each chain takes `value` ticks in the steady state. `devices` are those whose
-    work and memory prove it.
+    Whatever the modes, one micro-batch of each chain takes `value` ticks in the steady state: a bound on the period
+    times the number of these chains. `devices` are those whose work and memory prove it, ascending; empty if nothing is
+    proved.
     """
 
     value: Fraction
@@ -101,7 +102,7 @@ def mode_bound(unit: Problem) -> ModeBound | None:
     return max((_proved(unit, rows, each) for each in (near, close)), key=lambda bound: bound.value)
 
 
-def _modes(unit: Problem, stage: int) -> Iterator[_Mode]:
+def _modes(unit: Problem, stage: StageId) -> Iterator[_Mode]:
     """Yield the non-dominated modes of a stage's backward."""
     view = unit.pipeline
     if view.splits:
@@ -164,7 +165,7 @@ def _memory(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
         yield row
 
 
-def _add_area(unit: Problem, modes: list[_Mode], stage: int, room: MemorySteps, row: _Row) -> None:
+def _add_area(unit: Problem, modes: list[_Mode], stage: StageId, room: MemorySteps, row: _Row) -> None:
     """Add to a row, over the shares of `modes`, the memory times ticks of one micro-batch's activation on a stage.
 
     It is divided by the device's memory `room`, so that it is in ticks.

@@ -14,6 +14,7 @@ from formulations.cyclic.block_graph import BlockGraph
 from formulations.cyclic.pattern import Copy, Pattern
 from pipesched.problem.network.task_network import TaskType
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
+from pipesched.problem.quantities import StageId
 from pipesched.schedule.stream_orders import stream_orders
 from pipesched.schedule.timeline import Timeline
 from solver.parameters import tunable, tuned
@@ -39,10 +40,11 @@ def read_pattern(timeline: Timeline, graph: BlockGraph, accept: Accept = lambda 
     """Return the pattern of least period that some consecutive micro-batches in the middle of the timeline repeat.
 
     None if there is none that fits the memory of `graph` and for which `accept(pattern, middle)` is True; `middle` is
-    the micro-batch, counted from the first of each chain, that stands for the pattern's first one. A pattern is an
-    order of blocks (here passes or tasks) with the number of repetitions between them, whatever the times. If the
-    middle is not quite regular, the pattern may have another period than the schedule, and is judged by its own. It may
-    also have more micro-batches in flight than the schedule, unless `accept` refuses that.
+    the micro-batch, counted from the first of each chain, that stands for the pattern's first one. `graph` is of the
+    timeline's problem, with any number of micro-batches. A pattern is an order of blocks (here passes or tasks) with
+    the number of repetitions between them, whatever the times. If the middle is not quite regular, the pattern may have
+    another period than the schedule, and is judged by its own. It may also have more micro-batches in flight than the
+    schedule, unless `accept` refuses that.
     """
     best: Pattern | None = None
     for pattern, middle in _readings(timeline, graph):
@@ -92,7 +94,7 @@ def read_pattern_anywhere(timeline: Timeline, graph: BlockGraph) -> Pattern | No
     return best
 
 
-def _pass_of(timeline: Timeline, kind: PassKind, stage: int, j: int) -> Pass:
+def _pass_of(timeline: Timeline, kind: PassKind, stage: StageId, j: int) -> Pass:
     """Return the pass of micro-batch `j` that runs a forward (F) or a gradient (B).
 
     For a gradient it may have a full backward.
@@ -205,8 +207,9 @@ def pattern_of(
 ) -> Pattern:
     """Return the pattern with the order on every device that these starts give, if they repeat every `length` ticks.
 
-    `copies` micro-batches are repeated; `fused` are the full backwards. A forward and a backward in `overlapped` run
-    one after the other if they do not start together in every repetition.
+    `copies` micro-batches of each chain are repeated; `starts` has the start of each copy, in ticks from any instant;
+    `fused` are the copies of B that run as full backwards. A forward and a backward in `overlapped` run one after the
+    other if they do not start together in every repetition.
     """
     together = {(f, b) for f, b in overlapped if (starts[f] - starts[b]) % length == 0}
     forward_of = {backward: forward for forward, backward in together}

@@ -15,7 +15,7 @@ from functools import cache, partial
 from pipesched.errors import left_out_note
 from pipesched.problem.formatting import amount, counted, memory_text, plain
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId
+from pipesched.problem.quantities import DeviceId, StageId
 from pipesched.problem.relaxed.pass_memory import drop_pass_memory
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import Evidence, OnDevice, OnStage
@@ -30,7 +30,8 @@ from solver.cyclic.mode_bound import mode_bound
 class PeriodCertificate:
     """Proof, as text and evidence, that no schedule repeats in less than `value` ticks per micro-batch.
 
-    This holds whatever the schedule repeats.
+    This holds whatever the schedule repeats. `value` is in ticks; `device` is the first of those that the argument is
+    about.
     """
 
     kind: str
@@ -46,9 +47,9 @@ NOTHING = PeriodCertificate("none", Fraction(0), "No time is below zero.", 0, On
 def period_certificates(problem: Problem, notes: list[str] | None = None) -> list[PeriodCertificate]:
     """Return all certificates of a lower bound on the period, in descending order of value.
 
-    Where passes are several tasks there is one for the work of each stream, and no other kind. With `notes` a bound
-    that fails is left out and noted there, else its error is raised. Where there is no other certificate, that of zero
-    is returned.
+    Values are in ticks of `problem` per micro-batch. Where passes are several tasks there is one for the work of each
+    stream, and no other kind. With `notes` a bound that fails is left out and noted there, else its error is raised.
+    Where there is no other certificate, that of zero is returned.
     """
     unit, found = cache(lambda: one_of_each_chain(drop_pass_memory(problem))), list[PeriodCertificate]()
     for name, certify in _BOUNDS.items():
@@ -99,7 +100,7 @@ def _levels(unit: Problem) -> list[PeriodCertificate]:
     return [one for device in range(unit.devices) for one in _level(unit, paths, device)]
 
 
-def _load(unit: Problem, paths: Paths, device: int) -> PeriodCertificate:
+def _load(unit: Problem, paths: Paths, device: DeviceId) -> PeriodCertificate:
     """Return the certificate of a device's load, in ticks per micro-batch.
 
     That is the least time of its passes for one micro-batch of each chain, divided by the number of these chains.
@@ -122,7 +123,7 @@ def _of_stream(unit: Problem, one: Certificate) -> PeriodCertificate:
     return PeriodCertificate("load", value, text, one.device, one.evidence)
 
 
-def _in_flight_limit(unit: Problem, paths: Paths, stage: int) -> list[PeriodCertificate]:
+def _in_flight_limit(unit: Problem, paths: Paths, stage: StageId) -> list[PeriodCertificate]:
     """Return the certificate of a stage's in-flight limit, in a list.
 
     Empty where the device's memory is unlimited or admits none, or the stage has no activation.
@@ -144,7 +145,7 @@ def _in_flight_limit(unit: Problem, paths: Paths, stage: int) -> list[PeriodCert
     return [PeriodCertificate("in-flight limit", value, text, device, OnStage(stage))]
 
 
-def _level(unit: Problem, paths: Paths, device: int) -> list[PeriodCertificate]:
+def _level(unit: Problem, paths: Paths, device: DeviceId) -> list[PeriodCertificate]:
     """Return the certificate of Little's law for a device's memory, in a list.
 
     Empty where the memory is unlimited or 0, or the device has no passes.

@@ -77,8 +77,10 @@ def best_pattern(
 ) -> PeriodSolution:
     """Return the pattern of least period that CP-SAT finds within the limits; no pattern if none found fits the memory.
 
-    `bound` is a proved lower bound in ticks per micro-batch. The search starts from the patterns in `known`, and from
-    the one in which micro-batches run one after the other. `on_progress` is called with every better pattern.
+    `bound` is a proved lower bound in ticks per micro-batch; a pattern that contradicts it makes it 0, with a note. The
+    search starts from the patterns in `known`, and from the one in which micro-batches run one after the other.
+    `on_progress` is called with every better pattern, known ones included. Setting `stop` ends the search with the best
+    so far.
     """
     search = _Search(graph, bound, limits, stop or Event(), on_progress)
     for pattern in (sequential_pattern(graph), *known):

@@ -22,6 +22,7 @@ from pipesched.errors import Disagreement, DoesNotApply, left_out_note
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.passes import BW, B, Pass, Slot, Task
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.rescale import value_of
 from pipesched.schedule.schedule import Schedule
@@ -71,7 +72,7 @@ class SearchLongRun(Protocol):
 class ProblemPeriod:
     """The best pattern of a problem, and the certificates of a lower bound on its period, strongest first.
 
-    `period` and `bound` are in ticks per micro-batch.
+    `period` (None without a pattern) and `bound` are in ticks of `problem` per micro-batch.
     """
 
     problem: Problem
@@ -105,8 +106,9 @@ def best_period(
     """Return the pattern of least period found, and the proved bound on the period.
 
     Patterns are read from published and list schedules of a long run, then from those of `search_long_run`; CP-SAT
-    looks for shorter ones. `BadInput` for a problem without a period. If nothing fits in memory, there is no pattern.
-    `on_progress` gets every better pattern of the last search, beginning with those read before.
+    looks for shorter ones. `limits` None: those of `Limits()`. `BadInput` for a problem without a period. If nothing
+    fits in memory, there is no pattern. `on_progress` gets every better pattern of the last search, beginning with
+    those read before.
     """
     refuse_no_period(problem)
     limits, stop = limits or Limits(), stop or Event()
@@ -241,7 +243,8 @@ def unroll(pattern: Pattern, problem: Problem, first: int = 0) -> Schedule:
     is a sum over micro-batches of what each uses, and no micro-batch uses less than nothing (an activation, less what B
     released or with what B took, and nothing after W). The unrolled order is the pattern's with micro-batches left out,
     so each of its levels is part of such a sum. Levels depend on a device's order alone, so starting everything as soon
-    as possible does not change them. `ValueError` for a stage that the pattern does not have.
+    as possible does not change them. `ValueError` for a stage that the pattern does not have; `Disagreement` if passes
+    are several tasks and their memory does not suffice.
     """
     for stage, walked in enumerate(problem.microbatches_of):
         if walked and (B, stage) not in pattern.graph.of_pass:
@@ -275,8 +278,8 @@ def _of_tasks(pattern: Pattern, problem: Problem, first: int) -> Schedule:
 def _tasks_in_order(pattern: Pattern, problem: Problem, first: int, device: int) -> list[tuple[int, int, Copy, Task]]:
     """Return the tasks that a device (or stream) of an unrolled pattern runs, in order.
 
-    Each entry has the number of the repetition, the place within it, the block's copy, and the task. `first` is the
-    micro-batch of the pattern as which the problem's first one runs.
+    `device` is an index in `pattern.cyclic_orders`. Each entry has the number of the repetition, the place within it,
+    the block's copy, and the task. `first` is the micro-batch of the pattern as which the problem's first one runs.
     """
     task_of = {block: task for task, block in pattern.graph.of_task.items()}
     timed: list[tuple[int, int, Copy, Task]] = []
@@ -293,7 +296,7 @@ def _tasks_in_order(pattern: Pattern, problem: Problem, first: int, device: int)
     return sorted(timed, key=lambda one: one[:2])
 
 
-def _slots(pattern: Pattern, problem: Problem, first: int, device: int) -> Iterator[Slot]:
+def _slots(pattern: Pattern, problem: Problem, first: int, device: DeviceId) -> Iterator[Slot]:
     """Yield the slots of a device in an unrolled pattern, in order: one pass each, or an overlapped pair.
 
     At the ends, a pass of an overlapped pair may run alone, as the other has no micro-batch. `first` is the micro-batch
@@ -321,7 +324,9 @@ def best_unrolled(pattern: Pattern, problem: Problem, latest: float = inf) -> Ti
     """Return the pattern unrolled over the problem's micro-batches, with its times, begun where its value is least.
 
     Each of the pattern's micro-batches is tried as the first. For the objective period, which does not depend on
-    warm-up and cool-down, the makespan decides. After `latest` (a time of `time.monotonic`) no more of them are tried.
+    warm-up and cool-down, the makespan decides. After `latest` (a time of `time.monotonic`) no more of them are tried,
+    but the first always is. `ValueError` for a stage that the pattern does not have; `Disagreement` if passes are
+    several tasks and their memory does not suffice.
     """
     timelines = list[Timeline]()
     for first in range(pattern.copies):

@@ -18,6 +18,7 @@ import numpy as np
 from pipesched.errors import Deadlock
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.pass_table import Ints, PassTable
 from pipesched.schedule.schedule import Schedule
@@ -43,9 +44,9 @@ _PARAMS = ReplicationParams()
 class Cut(NamedTuple):
     """A moment of a schedule, by the passes that have begun on each chain.
 
-    All passes of the first `through` micro-batches have begun, and some of later ones. `begun` says which of the
-    latter, as the bytes of a Boolean array by type of pass and micro-batch, counted from `through`. `places[d]` is the
-    number of slots that device d has begun.
+    All passes of the first `through` micro-batches of each chain have begun, and some of later ones. `begun` says which
+    of the latter, as the bytes of a Boolean array by type of pass and micro-batch, counted from `through` on each
+    chain. `places[d]` is the number of slots that device d has begun.
     """
 
     through: int
@@ -56,7 +57,7 @@ class Cut(NamedTuple):
 def shortened(problem: Problem) -> Problem | None:
     """Return the same problem with just enough micro-batches for its schedules to be extended by repetition.
 
-    None unless these are at most half of the problem's.
+    All chains have equally many. None unless they are at most half of the problem's.
     """
     chains = len(problem.placement.chains)
     most = _PARAMS.short_passes // (3 * problem.placement.stages)
@@ -125,9 +126,9 @@ def _extendable(timeline: Timeline) -> Iterator[ExtendableSchedule]:
 def repeating(timeline: Timeline) -> Iterator[tuple[Cut, Cut]]:
     """Yield pairs of cuts between which a schedule may be repeated.
 
-    There is one for each number of micro-batches between them. At both cuts of a pair the same passes are under way. Of
-    all pairs with one number, which is at most `most_copies`, it is the middle one. Numbers without a pair are skipped,
-    and so are multiples of a number already found.
+    There is one for each number of micro-batches of a chain between them, in ascending order, the earlier cut first. At
+    both cuts of a pair the same passes are under way. Of all pairs with one number, which is at most `most_copies`, it
+    is the middle one. Numbers without a pair are skipped, and so are multiples of a number already found.
     """
     cuts, alike = list(_cuts(timeline)), dict[bytes, list[Cut]]()
     for cut in cuts:
@@ -168,10 +169,10 @@ def _cuts(timeline: Timeline) -> Iterator[Cut]:
 
 
 def repeated(timeline: Timeline, one: Cut, other: Cut, problem: Problem) -> Repeated:
-    """Return the schedule with the part between the cuts `one` and `other` repeated.
+    """Return the schedule of `timeline` with the part between its cuts `one` and `other` repeated.
 
-    It is repeated until `problem` has enough micro-batches. Micro-batches in excess are left out, which breaks nothing:
-    the predecessors of the others stay, and memory use does not increase.
+    `problem` is the timeline's with more micro-batches; the part is repeated until there are enough. Micro-batches in
+    excess are left out, which breaks nothing: the predecessors of the others stay, and memory use does not increase.
     """
     copies = other.through - one.through
     here, there = timeline.problem.microbatches_of, problem.microbatches_of
@@ -195,7 +196,7 @@ def repeated(timeline: Timeline, one: Cut, other: Cut, problem: Problem) -> Repe
     return Repeated(Schedule(longer, "stretched"), number)
 
 
-def _rows(columns: PassTable, device: int, begin: int, end: int, times: int) -> tuple[Ints, Ints, Ints]:
+def _rows(columns: PassTable, device: DeviceId, begin: int, end: int, times: int) -> tuple[Ints, Ints, Ints]:
     """Return a device's rows as three arrays, with those of slots from `begin` to before `end` run `times` times more.
 
     For each row: its index in the columns, the round of the repeated part (-1 before the first, `times` + 1 after the

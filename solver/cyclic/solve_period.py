@@ -71,7 +71,8 @@ def solve_period(
     With `search` False only published schedules are examined, with `published` False none of them. `search_long_run`
     searches short schedules of many micro-batches, from whose middle patterns are read. The timeline of the solution is
     the pattern unrolled over the problem's micro-batches. A period may be a fraction of a tick, so the solution's
-    problem is the same one in finer ticks, and all its values are in these. `report` is called with exact values in the
+    problem is the same one in finer ticks, and all its values are in these. Without a pattern in time it has no
+    timeline. `limits` None: those of `Limits()`. `report` is called for every better pattern, with exact values in the
     file's unit. `BadInput` for a problem without a period.
     """
     refuse_no_period(problem)

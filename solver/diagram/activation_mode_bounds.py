@@ -56,8 +56,9 @@ def bounds_of_activation_modes(
 ) -> Iterator[Certificate]:
     """Yield certificates of increasing value between the proved bound and a schedule's value, in ticks.
 
-    `open_ticks` returns both. `work` limits the labels (times of partial orders) that are expanded, each of which
-    counts as `label_cost` labels of a compiled diagram. Nothing is yielded where `is_covered` is False.
+    `open_ticks` returns both; a schedule must be known, so that the second is finite. `work` limits the labels (times
+    of partial orders) that are expanded, each of which counts as `label_cost` labels of a compiled diagram. Nothing is
+    yielded where `is_covered` is False.
     """
     if not is_covered(problem):
         return

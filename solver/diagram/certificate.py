@@ -25,9 +25,9 @@ def certificate_of(
 ) -> Certificate:
     """Return the certificate that no schedule takes less than `least` ticks, proved by a diagram of the steps `kept`.
 
-    The options of the diagram become the evidence: its labels per state (`width`), the `threshold` in ticks at which
-    orders were pruned (None: none were), the stages whose completion bounds pruned them (`completion_stages`), and the
-    `rows` of these bounds per state.
+    The options of the diagram become the evidence: its most labels per state (`width`, None without limit), the
+    `threshold` in ticks at which orders were pruned (None: none were), the stages whose completion bounds pruned them
+    (`completion_stages`), and the `rows` of these bounds per state.
     """
     tick = None if threshold is None else problem.tick
     evidence = Diagram(kept.stages, width, threshold, completion_stages, rows, kept.device, tick, joint=kept.joint)

@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
 def compilation(model: Model[Made, Layer]) -> Generator[Progress, None, Outcome]:
     """Compile the diagram of a model, as a generator that yields its progress after each part of a layer.
 
-    It returns the outcome.
+    Its result, the value of `StopIteration`, is the outcome, which is finished.
     """
     kept, done, looked, merged = ReducedLayer(model.root), 0, 0, False
     ahead, history = deque[list[Made]](), list[Arcs | None]()

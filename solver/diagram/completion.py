@@ -55,7 +55,8 @@ class Among(NamedTuple):
 def completion(steps: Steps, most: int, stop: Event, among: Among | None = None) -> list[CompletionRows] | None:
     """Return the completion rows of all states, or of those in `among`; entry n is for the layer after n steps.
 
-    None if more than `most` integers would be stored, if times are too large, or after a stop.
+    The last entry is that of the final state, without rows if `among` is given. None if more than `most` integers would
+    be stored, if times are too large, or after a stop.
     """
     size = steps.slots + 2 * len(steps.room)
     layers = _all_states(steps, most // size, stop) if among is None else [one.keys for one in among.layers]

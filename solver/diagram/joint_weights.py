@@ -30,7 +30,8 @@ def bounds_of_joint_weights(
     """Yield certificates of increasing value, each above the bound proved so far.
 
     `stage_of` maps each stage of the problem `plain`, in which tasks are stages, to its original stage. `open_ticks`
-    returns the proved bound and the best schedule's value, `work` is the number of labels that may be looked at.
+    returns the proved bound and the best schedule's value in ticks of `plain`, which must be finite; `work` is the
+    number of labels that may be looked at.
     """
     search = _JointSearch(plain, stop, open_ticks, work=work)
     search.stage_of = stage_of
@@ -69,7 +70,7 @@ class _JointSearch(ThresholdSearch):
 
 
 def with_joint_weights(kept: ModelledSteps, plain: Problem, stage_of: Sequence[StageId]) -> ModelledSteps:
-    """Return the steps with the weight tasks of one original stage on one device joined.
+    """Return the steps with the weight tasks of one original stage on one device joined; `kept` stays as it is.
 
     They free their memory together. From the end of the gradient task whose stage in `plain` has the activation, the
     memory is in use until all of them have run. `stage_of` maps each stage of `plain`, in which tasks are stages, to
@@ -96,7 +97,8 @@ def with_joint_weights(kept: ModelledSteps, plain: Problem, stage_of: Sequence[S
 def _least_pending_memory(kept: ModelledSteps, plain: Problem, ticks: TickArray, device: int) -> MemorySteps:
     """Return the least memory that a pending weight task occupies on a device; 0 if some of them occupy none.
 
-    `ticks` has for each step the ticks of weight tasks that occupy memory from this gradient on; `device` is an index.
+    `ticks` has for each step the ticks of weight tasks that occupy memory from this gradient on; `device` is an index
+    in `kept.steps.room`.
     """
     own = [plain.stages[kept.passes[n].stage] for n in np.flatnonzero((ticks > 0) & (kept.steps.device == device))]
     return max(0, min((one.activation - one.freed for one in own), default=0))

@@ -49,8 +49,9 @@ class Labels(NamedTuple):
 class Least(NamedTuple):
     """Result of a diagram: the least `ticks` from the first step to the end of the objective.
 
-    With a threshold, at most the threshold. None if the diagram was not finished, by a limit or a stop, or if no order
-    ends. `work`: labels looked at. `merged`: True if labels were merged, so that a greater width might prove more.
+    With a threshold, at most the threshold, which they are if no order ends sooner. None if the diagram was not
+    finished, by a limit or a stop, or, without a threshold, if no order ends. `work`: labels looked at. `merged`: True
+    if labels were merged, so that a greater width might prove more.
     """
 
     ticks: Ticks | None

@@ -41,8 +41,11 @@ def owner_of(problem: Problem, chain: Sequence[StageId], stages: Sequence[StageI
     return problem.placement.stage_device[chain[0]] if span and chain[0] in stages else None
 
 
-def in_flight(problem: Problem, stage: int) -> int:
-    """Return the most micro-batches that can be between forward and gradient on a stage, by its device's memory."""
+def in_flight(problem: Problem, stage: StageId) -> int:
+    """Return the most micro-batches that can be between forward and gradient on a stage, by its device's memory.
+
+    Less than 1 if the memory has no room for one.
+    """
     room, taken = problem.room[problem.placement.stage_device[stage]], problem.stages[stage].activation
     count = len(problem.microbatches_of[stage])
     return count if room is None or taken <= 0 else min(count, room // taken)

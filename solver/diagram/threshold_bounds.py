@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import StageId
+from pipesched.problem.quantities import DeviceId, StageId
 from pipesched.results.certificate import Certificate
 from solver.diagram.device_sets import in_even_steps
 from solver.diagram.modelled_stages import owner_of, stages_on, walked_chains
@@ -21,7 +21,8 @@ from solver.diagram.threshold_search import ThresholdSearch
 def bounds_of_devices(search: ThresholdSearch) -> Iterator[Certificate]:
     """Yield certificates of increasing value from the stages on a chain's first device and on others at even intervals.
 
-    They lie between the proved bound and a schedule's value. Nothing is yielded for passes of several tasks.
+    They lie between the proved bound and a schedule's value. `search.work` is used up. Nothing is yielded unless the
+    problem is plain.
     """
     problem = search.problem
     if problem.view is None:
@@ -36,11 +37,12 @@ def bounds_of_devices(search: ThresholdSearch) -> Iterator[Certificate]:
                 return
 
 
-def bounds_of_stages(search: ThresholdSearch, device: int) -> Iterator[Certificate]:
-    """Yield threshold bounds by all stages of one device and one or two further stages of the chain.
+def bounds_of_stages(search: ThresholdSearch, device: DeviceId) -> Iterator[Certificate]:
+    """Yield certificates of increasing value by all stages of one device and one or two further stages of the chain.
 
-    The further stage that gives the best bound is added first, then another one, until none improves the bound. The
-    last stages of the chain are tried first: while a micro-batch is there, the device keeps its activation.
+    They lie between the proved bound and a schedule's value. The further stage that gives the best bound is added
+    first, then another one, until none improves the bound. The last stages of the chain are tried first: while a
+    micro-batch is there, the device keeps its activation. Nothing is yielded unless the problem is plain.
     """
     problem = search.problem
     if problem.view is None:
@@ -62,10 +64,11 @@ def bounds_of_stages(search: ThresholdSearch, device: int) -> Iterator[Certifica
 
 
 def bounds_of_more_stages(search: ThresholdSearch, stages: tuple[StageId, ...]) -> Iterator[Certificate]:
-    """Yield threshold bounds by `stages` and further ones, with completion bounds from the diagram of `stages`.
+    """Yield certificates of increasing value by `stages` and further ones, pruned by the diagram of `stages`.
 
-    The first stage added is the one after the last of `stages` on a device that has several of them, if there is one.
-    Then the stage with the best bound is added, until none improves it.
+    They lie between the proved bound and a schedule's value. `stages` are of one chain, in its order. The first stage
+    added is the one after the last of `stages` on a device that has several of them, if there is one. Then the stage
+    with the best bound is added, until none improves it. Nothing is yielded unless the problem is plain.
     """
     problem = search.problem
     if problem.view is None:

@@ -33,9 +33,11 @@ Open = Callable[[], tuple[float, float]]
 class ThresholdSearch:
     """Search of thresholds between the bound proved so far and the value of the best schedule.
 
-    `open_ticks()` returns these two values in ticks. `width` is the most labels per state, `work` the number of labels
-    that may still be looked at, `numbers` the number of integers that may be stored at once. The event `stop` ends the
-    search. `ended` is the greatest bound in ticks that the last run of `certificates` proved, 0 without one.
+    `open_ticks()` returns these two values in ticks; a schedule must be known, so that the second is finite. `width` is
+    the most labels per state, `work` the number of labels that may still be looked at, which the methods take theirs
+    off, `numbers` the number of integers that may be stored at once. The event `stop` ends the search. `ended` is the
+    greatest bound in ticks that the last run of `certificates` proved, 0 without one. Raises `ValueError` for unequal
+    micro-batches.
     """
 
     def __init__(
@@ -98,9 +100,10 @@ class ThresholdSearch:
     ) -> Iterator[Certificate]:
         """Yield certificates of increasing value from orders of the steps `kept`, pruned by the diagrams in `smaller`.
 
-        First the value of the best schedule is tried as threshold, within `at_once` labels (0: not tried). Then
-        thresholds grow by `step` ticks at first, and by no less than `shortest`. With `rows`, each diagram in `smaller`
-        computes its completion rows again for each threshold, up to that many per state.
+        All are above the bound proved so far. First the value of the best schedule is tried as threshold, within
+        `at_once` labels (0: not tried). Then thresholds grow by `step` ticks at first, and by no less than `shortest`.
+        With `rows`, each diagram in `smaller` computes its completion rows again for each threshold, up to that many
+        per state.
         """
         at_every_threshold = projected_completions(self.problem, kept, smaller if rows is None else ())
 
@@ -131,12 +134,12 @@ class ThresholdSearch:
                 )
 
     def step(self, share: int = DIAGRAMS.value_step) -> Ticks:
-        """Return the first step between thresholds, in ticks: the open gap divided by `share`, at least one tick."""
+        """Return the first step between thresholds, in ticks: the open gap / `share`, rounded down, at least 1."""
         proved, known = self.between
         return max(1, (known - proved) // share)
 
     def shortest(self) -> Ticks:
-        """Return the shortest step between thresholds that is tried, in ticks."""
+        """Return the shortest step between thresholds that is tried, in ticks: a part of the first one, at least 1."""
         return max(1, self.step() // DIAGRAMS.shortest_value_step)
 
     def _before_threshold(

@@ -33,10 +33,11 @@ def refuted_thresholds(
 ) -> Iterator[Refuted]:
     """Try thresholds from the proved bound up to a schedule's value, and yield the bound in ticks that each one proves.
 
-    `between()` returns the proved bound and the schedule's value. `least_end_before(threshold, labels)` runs the
-    diagram with half of the remaining `work`, in labels; if that is too little, a lower threshold is tried. `steps` has
-    the first step between thresholds and the shortest one, in ticks. The schedule's value is tried as threshold before
-    all others, within `at_once` labels (0: it is not): if no labels were merged there, lower thresholds prove no more.
+    That may be less than the proved bound, or 0. `between()` returns the proved bound and the schedule's value.
+    `least_end_before(threshold, labels)` runs the diagram with half of the remaining `work`, in labels; if that is too
+    little, a lower threshold is tried. `steps` has the first step between thresholds and the shortest one, in ticks.
+    The schedule's value is tried as threshold before all others, within `at_once` labels (0: it is not): if no labels
+    were merged there, lower thresholds prove no more.
     """
     (proved, known), (step, shortest) = between(), steps
     if at_once and proved < known and not stop.is_set():

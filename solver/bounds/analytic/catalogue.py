@@ -21,13 +21,13 @@ from pipesched.results.evidence import MemoryOfPartners, OfRelaxed, Refutation
 class Bound:
     """An analytic bound in the registry.
 
-    `certify(problem, objective)` returns its certificates, mostly one for each device. Bounds are computed in order of
-    `rank` within one share of the time limit, and among certificates of equal value the one of the lowest rank is
-    first. `several_streams`: the bound is also valid where passes consist of several tasks, which may alternate or
-    overlap with tasks of other passes; else it gets plain pipelines alone. `keeping`: relaxations that are not applied
-    to the problem, since the bound can read what they would drop. `reads_memory`: the memory of devices may change its
-    value, so that it is computed a second time where each device also has the memory of the partners to which its
-    activations are offloaded.
+    `certify(problem, objective)` returns its certificates, mostly one for each device, in any order; it gets a relaxed
+    problem, and values are in that one's ticks. Bounds are computed in order of `rank` within one share of the time
+    limit, and among certificates of equal value the one of the lowest rank is first. `several_streams`: the bound is
+    also valid where passes consist of several tasks, which may alternate or overlap with tasks of other passes; else it
+    gets plain pipelines alone. `keeping`: relaxations that are not applied to the problem, since the bound can read
+    what they would drop. `reads_memory`: the memory of devices may change its value, so that it is computed a second
+    time where each device also has the memory of the partners to which its activations are offloaded.
     """
 
     name: str

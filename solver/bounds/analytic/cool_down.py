@@ -81,7 +81,7 @@ def cool_down(problem: Problem, objective: Objective) -> list[Certificate]:
 
     It is by the work left at the end of its last forward. That work still has to run there and on the devices upstream;
     the certificate is the strongest over these devices. Empty where passes can overlap in blocks. There is none for the
-    chain's first device, nor for a device with too many combinations.
+    chain's first device, nor for a device with too many combinations. The problem must be plain.
     """
     paths, found = Paths(problem), list[Certificate]()
     if paths.view.blocks:
@@ -94,7 +94,7 @@ def cool_down(problem: Problem, objective: Objective) -> list[Certificate]:
 
 
 def _of_device(
-    problem: Problem, paths: Paths, objective: Objective, device: int, stages: list[StageId]
+    problem: Problem, paths: Paths, objective: Objective, device: DeviceId, stages: list[StageId]
 ) -> Iterator[Certificate]:
     left = _left(paths.view, device, stages)
     if left is None:
@@ -115,7 +115,7 @@ def _of_device(
         yield Certificate(_NAME, least, text, device, ReturnTo(device, back.device))
 
 
-def _left(view: PipelineView, device: int, stages: Sequence[StageId]) -> _Left | None:
+def _left(view: PipelineView, device: DeviceId, stages: Sequence[StageId]) -> _Left | None:
     """Return all combinations of backwards that may be left within the device's memory; None if there are too many.
 
     None also if the memory has no room for a single micro-batch on all of `stages`, the device's stages in chain order.
@@ -212,7 +212,7 @@ def _work_there(paths: Paths, stages: Sequence[StageId], back: _Returns, left: _
     return found
 
 
-def _begins(problem: Problem, back: _Returns, device: int) -> str:
+def _begins(problem: Problem, back: _Returns, device: DeviceId) -> str:
     since = f" after device {back.device} began" if problem.objective.by_device else ""
     return f"Device {device} cannot begin before {amount(problem, back.head)}{since}."
 

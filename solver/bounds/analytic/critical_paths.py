@@ -18,7 +18,8 @@ class Paths:
     and `backward` of a whole backward (B and W, or BW) on its device. A pass in an overlapped block lasts as long as
     the block, which may be less than it takes alone; the least durations allow for that. Of one micro-batch, transfers
     included, `head` is from time 0 to the forward's start, `round_trip` from its end to the backward's start, and
-    `back` from the gradient's end to that on the chain's first stage. `ValueError` for unequal micro-batches.
+    `back` from the gradient's end to that on the chain's first stage. Of a problem that is not plain all but its
+    forwards and backwards is left out; `ValueError` for unequal micro-batches.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -46,14 +47,14 @@ class Paths:
                 lags = view.lag(one, other) + view.lag(other, one)
                 self.round_trip[one] = lags + self.forward[other] + self.gradient[other] + self.round_trip[other]
 
-    def tail(self, stage: int) -> Ticks:
+    def tail(self, stage: StageId) -> Ticks:
         """Return the least ticks from the end of a gradient pass (B or BW) on `stage` to the end of its micro-batch.
 
         That is the end of the micro-batch's whole backward on the first stage of the chain; 0 if `stage` is that stage.
         """
         return self.tail_until(stage, self.view.placement.chains[self.view.placement.chain_index[stage]][0])
 
-    def tail_until(self, stage: int, until: StageId) -> Ticks:
+    def tail_until(self, stage: StageId, until: StageId) -> Ticks:
         """Return the least ticks from the end of a gradient pass on `stage` to the end of the backward on `until`.
 
         The gradient pass is B or BW. Both are of one micro-batch, and `until` is `stage` (then 0) or a stage before it
@@ -74,7 +75,7 @@ class Paths:
         gradients = sum(self.back[b] - self.back[a] - self.gradient[a] for a, b in pairs)
         return forwards, gradients
 
-    def work(self, device: int) -> Ticks:
+    def work(self, device: DeviceId) -> Ticks:
         """Return the least total duration, in ticks, of all passes that the device runs.
 
         Blocks save as much as any could.
@@ -96,7 +97,7 @@ def blocks_outlast_passes(problem: Problem) -> bool:
     return all(ticks >= max(view.ticks[F, f], view.ticks[BW, b]) for (f, b), ticks in view.blocks.items())
 
 
-def chains_on(view: PipelineView, device: int) -> list[list[StageId]]:
+def chains_on(view: PipelineView, device: DeviceId) -> list[list[StageId]]:
     """Return the device's stages by chain, each in chain order; chains without micro-batches are left out."""
     where = view.placement.stage_device
     kept = [[s for s in c if where[s] == device and view.microbatches_of[s]] for c in view.placement.chains]
@@ -106,7 +107,7 @@ def chains_on(view: PipelineView, device: int) -> list[list[StageId]]:
 def visited(view: PipelineView) -> Iterator[tuple[DeviceId, list[list[StageId]]]]:
     """Yield every device that has passes, with a list of its stages for each chain that has some there.
 
-    Stages are in chain order.
+    Devices are in ascending order, stages in chain order.
     """
     for device in range(view.devices):
         chains = chains_on(view, device)
@@ -114,7 +115,7 @@ def visited(view: PipelineView) -> Iterator[tuple[DeviceId, list[list[StageId]]]
             yield device, chains
 
 
-def entry_stage(view: PipelineView, whose: DeviceId | None, stage: int) -> StageId | None:
+def entry_stage(view: PipelineView, whose: DeviceId | None, stage: StageId) -> StageId | None:
     """Return the first stage that device `whose` has on the chain of `stage`, up to `stage` itself.
 
     None if it has none. With `whose` None, it is the first stage of the chain.
@@ -125,7 +126,7 @@ def entry_stage(view: PipelineView, whose: DeviceId | None, stage: int) -> Stage
     return next((one for one in walked if whose is None or placement.stage_device[one] == whose), None)
 
 
-def durations(problem: Problem, stage: int, mates: Collection[StageId]) -> tuple[Ticks, Ticks, Ticks]:
+def durations(problem: Problem, stage: StageId, mates: Collection[StageId]) -> tuple[Ticks, Ticks, Ticks]:
     """Return the least ticks of a forward, of a gradient pass (B or BW), and of a whole backward of a stage.
 
     Each runs alone, or in an overlapped block with a pass of one of the stages `mates`. These are as a rule the stages

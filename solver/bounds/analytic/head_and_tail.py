@@ -51,8 +51,9 @@ def head_and_tail(problem: Problem, objective: Objective) -> list[Certificate]:
     """Return for each device the strongest certificate of the form head + busy interval + tail.
 
     It is the strongest over two choices: the device whose span is bounded, and the end of the busy interval (the last
-    gradient, or that of the last forward's micro-batch). Where micro-batches of several chains form queues its kind is
-    "head and tail in order", else "head and tail".
+    gradient, or that of the last forward's micro-batch). Certificates are in ascending order of devices; devices
+    without passes have none. Where micro-batches of several chains form queues the kind is "head and tail in order",
+    else "head and tail". The problem must be plain.
     """
     paths, found = Paths(problem), []
     for device, chains in visited(paths.view):
@@ -91,7 +92,7 @@ def _queue_ends(problem: Problem, chains: Sequence[Sequence[StageId]]) -> _Queue
     return _QueueEnds([*firsts.values()], [*lasts.values()])
 
 
-def _certificate(problem: Problem, device: int, around: _BoundedInterval) -> Certificate:
+def _certificate(problem: Problem, device: DeviceId, around: _BoundedInterval) -> Certificate:
     owner, to_last_forward, head, busy, back = around
     in_order = bool(problem.walks.queues)
     value = least_from(head + busy.ticks + back, largest_denominator(problem))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipesched.problem.formatting import amount, counted
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.quantities import MemorySteps, Ticks
+from pipesched.problem.quantities import MemorySteps, StageId, Ticks
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnStage
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
@@ -15,7 +15,7 @@ def in_flight_limit(problem: Problem, objective: Objective) -> list[Certificate]
     """Return a certificate of ceil(m/K) round trips for each stage of which memory fits K at once, 0 < K < m.
 
     K is the number of micro-batches that the memory of its device admits if it has the activations of that stage alone.
-    For the makespan the time before the first forward of the stage is added.
+    For the makespan the time before the first forward of the stage is added. The problem must be plain.
     """
     paths = Paths(problem)
     view, found = paths.view, []
@@ -43,7 +43,7 @@ def in_flight_limit(problem: Problem, objective: Objective) -> list[Certificate]
     return found
 
 
-def until_room(paths: Paths, stage: int, capacity: MemorySteps, admitted: int) -> Ticks:
+def until_room(paths: Paths, stage: StageId, capacity: MemorySteps, admitted: int) -> Ticks:
     """Return the least ticks from the start of a backward until memory has room for one more forward of the stage.
 
     `capacity` has room for `admitted` whole activations. What B frees may not suffice for another one, next to the part

@@ -175,7 +175,8 @@ def integral_warmup(problem: Problem, objective: Objective) -> list[Certificate]
     """Return the integral warm-up bounds on the makespan or span (`objective`), chain by chain.
 
     There is a certificate for each device that improves on those downstream. Only devices that exactly one chain visits
-    are considered, and the value must also exceed the device's bound from its own work and idle time.
+    are considered, and the value must also exceed the device's bound from its own work and idle time. The problem must
+    be plain.
     """
     paths = Paths(problem)
     heads: dict[int, list[_Head]] = {}
@@ -191,7 +192,7 @@ def warm_up_forwards(problem: Problem) -> dict[StageId, int]:
 
     They are for construction heuristics: with these numbers no device idles more than the least value that the bound
     allows. Empty unless every device has one stage. Along a chain the numbers do not increase, since the first backward
-    of a device is later than that of the next one.
+    of a device is later than that of the next one. The problem must be plain.
     """
     if any(len(stages) != 1 for stages in problem.placement.stages_of):
         return {}
@@ -213,7 +214,7 @@ def warm_up_forwards(problem: Problem) -> dict[StageId, int]:
     return found
 
 
-def _head(paths: Paths, objective: Objective, device: int, stages: list[StageId]) -> _Head:
+def _head(paths: Paths, objective: Objective, device: DeviceId, stages: list[StageId]) -> _Head:
     start = 0 if objective.by_device else paths.head[stages[0]]
     # If all forwards may run before the first backward, the two gaps may be the same time.
     tail = tail_gap(paths, device, [stages]).idle if forced_apart(paths.view, device, [stages]) else 0
@@ -222,7 +223,7 @@ def _head(paths: Paths, objective: Objective, device: int, stages: list[StageId]
     return _Head(device, stages, start + paths.work(device) + tail, gap.length, sums)
 
 
-def _sums(view: PipelineView, device: int, stages: list[StageId]) -> Sequence[Ticks] | None:
+def _sums(view: PipelineView, device: DeviceId, stages: list[StageId]) -> Sequence[Ticks] | None:
     """Return the total ticks, ascending from 0, of all sets of forwards on a device that fit its memory together.
 
     None if there are too many.

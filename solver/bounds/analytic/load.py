@@ -9,7 +9,7 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.network.task_network import PassType, TaskTemplate
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.quantities import Ticks
+from pipesched.problem.quantities import DeviceId, StageId, Ticks
 from pipesched.problem.relaxed.relaxations import FURTHER_RESOURCES
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnDevice, OnStream
@@ -35,12 +35,12 @@ def load(problem: Problem, objective: Objective) -> list[Certificate]:
     return found
 
 
-def computes(problem: Problem, device: int) -> Ticks:
+def computes(problem: Problem, device: DeviceId) -> Ticks:
     """Return the least ticks that a device computes in all; with several streams, on the first of them."""
     return Paths(problem).work(device) if problem.view else _work(problem, device, problem.streams[0])
 
 
-def _makespan(problem: Problem, paths: Paths, device: int, work: Ticks) -> list[Certificate]:
+def _makespan(problem: Problem, paths: Paths, device: DeviceId, work: Ticks) -> list[Certificate]:
     stages = [stage for chain in chains_on(paths.view, device) for stage in chain]
     if not stages:
         return []
@@ -52,7 +52,7 @@ def _makespan(problem: Problem, paths: Paths, device: int, work: Ticks) -> list[
     return [Certificate("load", head + work, text, device, OnDevice(device))]
 
 
-def _streams(problem: Problem, device: int) -> list[Certificate]:
+def _streams(problem: Problem, device: DeviceId) -> list[Certificate]:
     """Return a certificate for the first stream of a device, and for each other with tasks whatever the modes are."""
     found, first = [], problem.streams[0]
     for stream in problem.streams:
@@ -63,7 +63,7 @@ def _streams(problem: Problem, device: int) -> list[Certificate]:
     return found
 
 
-def _work(problem: Problem, device: int, stream: str) -> Ticks:
+def _work(problem: Problem, device: DeviceId, stream: str) -> Ticks:
     """Return the least ticks that the passes of all micro-batches occupy a stream of a device; 0 if there are blocks.
 
     Tasks that send tensors do not count: they may end after all passes.
@@ -74,7 +74,7 @@ def _work(problem: Problem, device: int, stream: str) -> Ticks:
         tasks = [(of, task) for of in passes for task in network.tasks[of][: network.ends[of][-1] + 1]]
         return sum(task.ticks for of, task in tasks if on(of[1], task))
 
-    def on(stage: int, task: TaskTemplate) -> bool:
+    def on(stage: StageId, task: TaskTemplate) -> bool:
         own, *further = task.resources
         return (network.device_of[stage], own.stream) == (device, stream) or (device, stream) in further
 

@@ -32,6 +32,7 @@ def memory_and_modes(problem: Problem, objective: Objective) -> list[Certificate
     It is one certificate, of the device whose memory is too small. Within a given time, devices can run only so many
     passes in the modes that use little of that device's memory. The bound is the longest time that this refutes. Empty
     where blocks and splitting cannot save time, and where the bound by counts alone (`unpaired_passes`) is as strong.
+    The problem must be plain.
     """
     paths = Paths(problem)
     if not modes_count(paths.view):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pipesched.problem.formatting import amount, counted
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.quantities import Ticks
+from pipesched.problem.quantities import DeviceId, Ticks
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnDevice
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
@@ -26,8 +26,9 @@ from solver.bounds.analytic.idle_time.idle_gaps import (
 def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
     """Return for each device its work plus idle time before the first backward, after the last forward, and between.
 
-    The idle time between counts only where memory forces round trips one after the other. For the makespan, the least
-    time before the device's first pass is added.
+    Devices without passes have no certificate. The idle time between counts only where memory forces round trips one
+    after the other. For the makespan, the least time before the device's first pass is added. The problem must be
+    plain.
     """
     paths = Paths(problem)
     found = []
@@ -68,7 +69,9 @@ _APART = "The two waits add up if a backward starts before the last forward; if 
 _TOGETHER = "Memory has room for all forwards before the first backward, so the two may be one, the longer:"
 
 
-def _text(problem: Problem, start: Ticks, work: Ticks, head: IdleGap, tail: IdleGap, closing: str, device: int) -> str:
+def _text(
+    problem: Problem, start: Ticks, work: Ticks, head: IdleGap, tail: IdleGap, closing: str, device: DeviceId
+) -> str:
     def say(ticks: int) -> str:
         return amount(problem, ticks)
 

@@ -13,7 +13,7 @@ from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.network.task_network import Mode, Resource, TaskType
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId, TickArray, Ticks
+from pipesched.problem.quantities import DeviceId, StageId, TickArray, Ticks
 from pipesched.problem.stage import Stage
 
 # For each type of task, the ticks for its micro-batches in the order of their starts; None if there is no path.
@@ -103,8 +103,8 @@ class StreamChains:
     def heads(self, whose: DeviceId | None) -> TimesByTask:
         """Return by task type the least ticks to its first, second, ... start.
 
-        They are an array with an entry for each micro-batch. They count from time 0 or, with `whose`, from the first
-        start of that device; None for a type that no path from there reaches.
+        They are an array with an entry for each micro-batch, ascending. They count from time 0 or, with `whose`, from
+        the first start of that device; None for a type that no path from there reaches.
         """
         found: dict[TaskType, NDArray[np.int64] | None] = {}
         for task in self._sequence:
@@ -113,12 +113,12 @@ class StreamChains:
             found[task] = self._spaced(task, paths, whose)
         return found
 
-    def first_tasks(self, kind: PassKind, stage: int) -> list[TaskType]:
+    def first_tasks(self, kind: PassKind, stage: StageId) -> list[TaskType]:
         """Return the task types of a pass (`kind` on `stage`) that wait for no other task of the same pass."""
         own = [task for task in self._sequence if task.pass_type == (kind, stage)]
         return [task for task in own if all(before.pass_type != (kind, stage) for before, _ in self._before[task])]
 
-    def since(self, kind: PassKind, stage: int) -> dict[TaskType, Ticks]:
+    def since(self, kind: PassKind, stage: StageId) -> dict[TaskType, Ticks]:
         """Return by task type the least ticks from the start of a pass to the end of that task of the same micro-batch.
 
         The pass is `kind` on `stage`; only its own tasks and those that follow it have an entry.
@@ -133,8 +133,8 @@ class StreamChains:
     def tails(self, whose: DeviceId | None) -> TimesByTask:
         """Return by task type the least ticks from its first, second, ... end to the end of the schedule.
 
-        Each entry is an array with a number for each micro-batch. With `whose` they count to the end of that device's
-        tasks; None for a type from which no path leads there.
+        Each entry is an array with a number for each micro-batch, descending. With `whose` they count to the end of
+        that device's tasks; None for a type from which no path leads there.
         """
         found: dict[TaskType, NDArray[np.int64] | None] = {}
         for task in reversed(self._sequence):

@@ -81,7 +81,7 @@ def stream_memory(problem: Problem, objective: Objective) -> list[Certificate]:
 class _FreedMemory:
     """Memory that passes of a device free, by the earliest times (ascending, in ticks) at which they may."""
 
-    def __init__(self, problem: Problem, chains: StreamChains, heads: TimesByTask, device: int) -> None:
+    def __init__(self, problem: Problem, chains: StreamChains, heads: TimesByTask, device: DeviceId) -> None:
         network = problem.network
         self._problem, self._device = problem, device
         times, amounts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]

@@ -15,7 +15,7 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.network.task_network import TaskType
 from pipesched.problem.passes import F, PassKind
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.quantities import MemorySteps, MemoryTicks
+from pipesched.problem.quantities import DeviceId, MemorySteps, MemoryTicks, StageId
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import MemoryOfDevice
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
@@ -39,7 +39,7 @@ def memory_over_time(problem: Problem, objective: Objective) -> list[Certificate
     return [_certificate(chains, objective, device) for device in limited]
 
 
-def _certificate(chains: StreamChains, objective: Objective, device: int) -> Certificate:
+def _certificate(chains: StreamChains, objective: Objective, device: DeviceId) -> Certificate:
     """Return a device's certificate; its value is the sum of three times in ticks.
 
     They are the least time before the device's first forward, the memory times ticks that its activations need divided
@@ -69,7 +69,7 @@ def _certificate(chains: StreamChains, objective: Objective, device: int) -> Cer
     return Certificate(NAME, value, text, device, MemoryOfDevice(device, whose))
 
 
-def _usable(problem: Problem, device: int) -> MemorySteps:
+def _usable(problem: Problem, device: DeviceId) -> MemorySteps:
     """Return the most memory of a device that can be in use at once: a multiple of the common divisor of all amounts.
 
     0 where its memory is unlimited.
@@ -80,7 +80,7 @@ def _usable(problem: Problem, device: int) -> MemorySteps:
     return room - room % common if common else room
 
 
-def _needed(chains: StreamChains, stage: int, last: tuple[PassKind, ...]) -> MemoryTicks:
+def _needed(chains: StreamChains, stage: StageId, last: tuple[PassKind, ...]) -> MemoryTicks:
     """Return the least memory times ticks that one micro-batch's activation of a stage takes.
 
     `last` are the kinds of pass of a backward, (B, W) or (BW,): what W frees is in memory until W ends.
@@ -94,7 +94,7 @@ def _needed(chains: StreamChains, stage: int, last: tuple[PassKind, ...]) -> Mem
     return until_last * until[-1] + (whole - until_last) * until[0]
 
 
-def _ends(problem: Problem, kind: PassKind, stage: int) -> list[TaskType]:
+def _ends(problem: Problem, kind: PassKind, stage: StageId) -> list[TaskType]:
     return [TaskType(kind, stage, part) for part in problem.network.ends[kind, stage]]
 
 

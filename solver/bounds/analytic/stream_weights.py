@@ -18,7 +18,7 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.network.task_network import Mode, Resource, TaskType
 from pipesched.problem.passes import B, W
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.quantities import DeviceId, TickArray, Ticks
+from pipesched.problem.quantities import DeviceId, StageId, TickArray, Ticks
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import StreamWeights
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
@@ -144,7 +144,7 @@ class _Stream:
         begin, left = self._heads[task], self._tails[task]
         return 0 if begin is None or left is None else int(((begin >= head) & (left >= tail)).sum())
 
-    def _before(self, begin: TickArray | None, stage: int, head: Ticks) -> int:
+    def _before(self, begin: TickArray | None, stage: StageId, head: Ticks) -> int:
         return self._count[stage] if begin is None else int((begin < head).sum())
 
     def _after(self, left: TickArray | None, tail: Ticks) -> int:

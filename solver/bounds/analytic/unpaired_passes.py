@@ -35,7 +35,7 @@ def unpaired_passes(problem: Problem, objective: Objective) -> list[Certificate]
 
     The minimum is over its numbers of passes outside of blocks and of split backwards. For each pair of numbers the
     strongest argument counts: load, head and tail, or round trips. Empty where neither blocks nor full backwards may
-    save time, or a device has too many forwards to count (`modes_count`).
+    save time, or a device has too many forwards to count (`modes_count`). The problem must be plain.
     """
     paths = Paths(problem)
     devices = visited(paths.view) if modes_count(paths.view) else ()

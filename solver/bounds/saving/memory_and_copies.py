@@ -19,6 +19,7 @@ from pipesched.problem.attainable_spans import largest_denominator, least_from
 from pipesched.problem.formatting import amount
 from pipesched.problem.passes import OFFLOAD
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import ResourceWeights
 from solver.bounds.analytic.critical_paths import Paths, visited
@@ -67,8 +68,9 @@ def proved(rows: Sequence[Row], needs_of_stages: Sequence[tuple[Needs, int]], we
     """Return the ticks that the rows prove with these weights, which must be non-negative and not all zero.
 
     The weighted mean of the rows says: value >= mean of the fixed times + sum over activations of the weighted need of
-    their mode, which is no less than the need of the cheapest mode. `needs_of_stages` has, for each stage of the
-    device, the needs of one activation and the number of micro-batches.
+    their mode, which is no less than the need of the cheapest mode. `weights` has an entry for each of `rows`.
+    `needs_of_stages` has, for each stage of the device, the needs of one activation for these rows and the number of
+    micro-batches.
     """
     fixed = sum(weight * row.fixed for weight, row in zip(weights, rows, strict=True))
     chosen = sum(
@@ -121,7 +123,11 @@ def _dual_values(rows: Sequence[Row], needs_of_stages: Sequence[tuple[Needs, int
 
 
 def _certificate(
-    problem: Problem, device: int, rows: Sequence[Row], needs_of_stages: Sequence[tuple[Needs, int]], weights: list[int]
+    problem: Problem,
+    device: DeviceId,
+    rows: Sequence[Row],
+    needs_of_stages: Sequence[tuple[Needs, int]],
+    weights: list[int],
 ) -> Certificate:
     value = least_from(proved(rows, needs_of_stages, weights), largest_denominator(problem))
     used = [row.says for row, weight in zip(rows, weights, strict=True) if weight]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS, PassKind
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.quantities import MemorySteps, MemoryTicks, StageId, Ticks
+from pipesched.problem.quantities import DeviceId, MemorySteps, MemoryTicks, StageId, Ticks
 from pipesched.problem.stage import Stage
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.analytic.idle_time.knapsack import most_value
@@ -49,7 +49,7 @@ class _Ends(NamedTuple):
 
 
 def rows_of_device(
-    problem: Problem, objective: Objective, paths: Paths, device: int, stages: Sequence[StageId]
+    problem: Problem, objective: Objective, paths: Paths, device: DeviceId, stages: Sequence[StageId]
 ) -> DeviceRows:
     """Return the rows of a device in the linear program over modes of activations, one for each resource.
 
@@ -72,7 +72,7 @@ def rows_of_device(
     return DeviceRows(tuple(rows), needs)
 
 
-def _compute(problem: Problem, paths: Paths, device: int, stages: Sequence[StageId], ends: _Ends) -> Row:
+def _compute(problem: Problem, paths: Paths, device: DeviceId, stages: Sequence[StageId], ends: _Ends) -> Row:
     """Return the row of the compute stream: least work of all passes, and least times before and after them.
 
     What weight passes can run after the last gradient is taken off the time after it.
@@ -104,7 +104,7 @@ def _memory(problem: Problem, stages: Sequence[StageId], ends: _Ends, room: Memo
     return Row("its memory over time", ends.head + max(0, ends.tail - longest) + Fraction(unused, room))
 
 
-def _usable(problem: Problem, device: int, stages: Sequence[StageId]) -> MemorySteps | None:
+def _usable(problem: Problem, device: DeviceId, stages: Sequence[StageId]) -> MemorySteps | None:
     """Return the memory of a device that its passes can use at once, a multiple of the amounts' common divisor.
 
     None if it is unlimited, no pass takes any, or it has no room for that divisor.

@@ -205,7 +205,8 @@ class _Deadline:
 def list_run(shop: Shop, rules: Rules, halt: Array | None = None, compiled: bool = True) -> ListRun | None:
     """Run the list scheduler once over arrays; None if memory deadlocks, or if another thread sets `halt[0]`.
 
-    The result is the same `compiled` or not. Without `halt`, an interpreted run checks the deadline before each pass.
+    The result is the same `compiled` or not. Arrays of Python's integers are never run compiled. Without `halt`, an
+    interpreted run checks the deadline before each pass, and raises `TimeLimitReached` after it.
     """
     passes = int((shop.stages[:, STOP] - shop.stages[:, FIRST]).sum())
     put = np.empty(((3 if rules.flags[SPLIT] else 2) * passes, 3), np.int64)
@@ -222,7 +223,7 @@ def list_run(shop: Shop, rules: Rules, halt: Array | None = None, compiled: bool
 def schedule_of_run(problem: Problem, run: ListRun, split: bool) -> Schedule:
     """Return the schedule with the passes of a run in order, device by device.
 
-    Backwards are B and W if `split`, else BW.
+    Backwards are B and W if `split`, else BW, and in blocks always BW; `split` must be that of the run.
     """
     stages = problem.placement.stages
     kinds = (F, B, W, BW) if split else (F, BW)

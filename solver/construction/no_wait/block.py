@@ -12,6 +12,7 @@ import numpy as np
 from pipesched.int64_arrays import int64_array
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId, Ticks
 from pipesched.problem.view import PipelineView
 from solver.construction.lists.tables import fits_64_bits
 
@@ -28,16 +29,16 @@ class Block(NamedTuple):
     freed at the end, then the duration of the weight pass of a backward (0: none), and the memory that this frees.
     Times are in ticks, memory in steps of the resolution. `room[d]` is the memory of device d (-1: unlimited),
     `since[d]` the tick from which the time of device d counts if the first micro-batch starts at 0: its first pass for
-    the span, else 0. The value of a schedule is the largest time of a device. `length` is the end of the last backward;
-    `of[k]` is the kind and stage of row k.
+    the span, else 0. The value of a schedule is the largest time of a device. `length` is the end of the last backward
+    after the micro-batch's start; `of[k]` is the kind and stage of row k.
     """
 
     rows: Any
     at: Any
     room: Any
     since: Any
-    length: int
-    of: tuple[tuple[PassKind, int], ...]
+    length: Ticks
+    of: tuple[tuple[PassKind, StageId], ...]
 
 
 def serves(problem: Problem) -> bool:
@@ -75,7 +76,8 @@ def simplified(view: PipelineView, split: bool) -> Iterator[PipelineView]:
 def block_of(view: PipelineView, split: bool, by_device: bool = False) -> Block:
     """Return the passes of a micro-batch of a pipeline with one chain, with backwards `split` into B and W or fused.
 
-    `by_device`: the time of a device counts from its first pass.
+    `by_device`: the time of a device counts from its first pass, else from the micro-batch's start. Raises `OutOfRange`
+    for numbers too large for compiled code.
     """
     (chain,), device = view.placement.chains, view.placement.stage_device
     placed: list[list[tuple[tuple[int, ...], tuple[PassKind, int]]]] = [[] for _ in range(view.devices)]

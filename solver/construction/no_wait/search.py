@@ -14,6 +14,7 @@ import numpy as np
 
 from pipesched.int64_arrays import int64_array
 from pipesched.problem.passes import B, Pass, W
+from pipesched.problem.quantities import Ticks
 from pipesched.schedule.schedule import Schedule
 from solver.construction.no_wait.block import OFFSET, TICKS, WEIGHT, Block
 from solver.construction.no_wait.kernel import COUNT, EACH, FOUND, QUEUE, next_starts
@@ -51,21 +52,21 @@ class _Node(NamedTuple):
     with None.
     """
 
-    all_starts: tuple[int, Any] | None
-    in_flight: tuple[int, ...]
-    value: int
+    all_starts: tuple[Ticks, Any] | None
+    in_flight: tuple[Ticks, ...]
+    value: Ticks
     state: Any
 
     @property
-    def start(self) -> int:
+    def start(self) -> Ticks:
         return self.in_flight[-1]
 
     @property
-    def distances(self) -> tuple[int, ...]:
+    def distances(self) -> tuple[Ticks, ...]:
         """Return how long before this micro-batch each one in flight began."""
         return tuple(self.start - start for start in self.in_flight)
 
-    def starts(self) -> tuple[int, ...]:
+    def starts(self) -> tuple[Ticks, ...]:
         """Return the starts of all micro-batches, in order."""
         found, linked = list[int](), self.all_starts
         while linked is not None:
@@ -92,7 +93,7 @@ class _Children:
         """Yield a node's children, by increasing start of the further micro-batch."""
         yield from self._with(node, node.start + 1, _PARAMS.tries)
 
-    def _with(self, node: _Node, first: int, tries: int) -> Iterator[_Node]:
+    def _with(self, node: _Node, first: Ticks, tries: int) -> Iterator[_Node]:
         block, n = self._block, len(node.in_flight)
         passes = (n + 1) * int(np.diff(block.at).max())
         if passes > len(self._times):
@@ -109,13 +110,13 @@ class _Children:
 
 
 class BestStarts(NamedTuple):
-    """Starts of all micro-batches in ticks, the first 0.
+    """Starts of all micro-batches in order, in ticks, the first 0.
 
     `all_kept` is True if no node was dropped for the width, so that a greater one would change nothing. `nodes` is the
     number of nodes whose children were made.
     """
 
-    starts: tuple[int, ...]
+    starts: tuple[Ticks, ...]
     all_kept: bool
     nodes: int
 
@@ -145,13 +146,17 @@ def best_starts(block: Block, microbatches: int, width: int, stop: Event) -> Bes
     return BestStarts(min(layer, key=lambda node: node.value).starts(), all_kept, nodes)
 
 
-def schedule_of(block: Block, starts: Sequence[int]) -> Schedule:
-    """Return the schedule of these starts: the passes of each device by their times, weight passes in the gaps."""
+def schedule_of(block: Block, starts: Sequence[Ticks]) -> Schedule:
+    """Return the schedule of these starts: the passes of each device by their times, weight passes in the gaps.
+
+    `starts` are those of the micro-batches in order, as `best_starts` returns them; The order is that by the times of
+    `block`, which may be simplified ones.
+    """
     rows = zip(block.at, block.at[1:], strict=False)
     return Schedule(tuple(tuple(_order(block, range(*own), starts)) for own in rows), "pipesched")
 
 
-def _order(block: Block, rows: Sequence[int], starts: Sequence[int]) -> Iterator[tuple[Pass]]:
+def _order(block: Block, rows: Sequence[int], starts: Sequence[Ticks]) -> Iterator[tuple[Pass]]:
     """Yield the passes of the device with these rows of the block, in order.
 
     Of those that begin at once, where some take no time, the earlier micro-batch's is first, as in the kernel. `starts`

@@ -175,7 +175,7 @@ def _kept_device(problem: Problem, paths: Paths, stages: Sequence[StageId], owne
 def _modes(
     stage: Stage,
     at: ModelledStageId,
-    device: int,
+    device: DeviceId,
     compute: StreamId,
     streams: dict[tuple[DeviceId, str | None], StreamId],
 ) -> list[StageMode]:

@@ -86,7 +86,7 @@ def least_end(relaxation: ModeRelaxation, threshold: Ticks, work: int, stop: Eve
 
 
 def earliest(labels: Iterable[Label]) -> list[Label]:
-    """Return the labels of one state that no other one dominates, by being nowhere later."""
+    """Return the labels of one state that no other one dominates, by being nowhere later; of equal ones the last."""
     rows = sorted({tuple(chain(one.free, one.over, *one.queues)): one for one in labels}.items(), key=_sum)
     kept = list[tuple[tuple[int, ...], Label]]()
     for row, label in rows:

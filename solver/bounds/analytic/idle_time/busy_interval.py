@@ -16,7 +16,7 @@ from pipesched.problem.attainable_spans import Value, largest_denominator, simpl
 from pipesched.problem.formatting import amount, memory_text
 from pipesched.problem.passes import W
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import MemorySteps, MemoryTicks, StageId, Ticks
+from pipesched.problem.quantities import DeviceId, MemorySteps, MemoryTicks, StageId, Ticks
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.analytic.idle_time.idle_gaps import forced_apart, forced_round_trips, head_gap, waiting_in_memory
 from solver.bounds.analytic.idle_time.knapsack import most_value
@@ -24,7 +24,7 @@ from solver.bounds.analytic.idle_time.memory_energy import area, area_left_at_la
 
 
 class BusyInterval(NamedTuple):
-    """Least ticks from a device's first pass to the end of one of its gradients, and the proof's text."""
+    """Least ticks from a device's first pass to the end of one of its gradients, and sentences that prove them."""
 
     ticks: Value
     text: str
@@ -33,11 +33,13 @@ class BusyInterval(NamedTuple):
 class BusyIntervals:
     """Lower bounds on the busy intervals of one device, from its first pass to the end of a gradient pass.
 
-    `chains` are the device's stages, a list for each chain in chain order. `idle` is the idle time in ticks before the
-    first backward; the caller may replace it by a sharper value.
+    `chains` are the device's stages, a list for each chain in chain order. `work` is the least ticks of all its passes,
+    `capacity` its memory in steps (None: unlimited), and `apart` is True if that cannot have all its activations at
+    once. `idle` is the idle time in ticks before the first backward; the caller may replace it by a sharper value. The
+    device must run passes.
     """
 
-    def __init__(self, problem: Problem, paths: Paths, device: int, chains: list[list[StageId]]) -> None:
+    def __init__(self, problem: Problem, paths: Paths, device: DeviceId, chains: list[list[StageId]]) -> None:
         self.problem, self.paths, self.view, self.chains = problem, paths, paths.view, chains
         self.stages = [stage for chain in chains for stage in chain]
         self.capacity = self.view.room[device]

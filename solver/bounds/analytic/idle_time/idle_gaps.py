@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pipesched.problem.passes import F, W
-from pipesched.problem.quantities import MemorySteps, StageId, Ticks
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId, Ticks
 from pipesched.problem.view import PipelineView
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.analytic.idle_time.knapsack import most_value
@@ -26,13 +26,13 @@ class IdleGap(NamedTuple):
         return max(0, self.length - self.filled)
 
 
-def head_gap(paths: Paths, device: int, chains: list[list[StageId]], spare: int) -> IdleGap:
+def head_gap(paths: Paths, device: DeviceId, chains: list[list[StageId]], spare: int) -> IdleGap:
     """Return the gap from a device's first start to the start of its first backward, in which only forwards can run.
 
     The gap has its least length, and the most ticks of forwards that memory admits in it. The first backward is on the
     last stage that some chain has on the device, so its micro-batch has run all stages of the chain there before.
     `spare` is the number of forwards that are known to run later (0 or 1). `chains` has the device's stages, a list for
-    each chain.
+    each chain, in chain order.
     """
     lengths = []
     for chain in chains:
@@ -49,12 +49,12 @@ def head_gap(paths: Paths, device: int, chains: list[list[StageId]], spare: int)
     return IdleGap(min(lengths), filled)
 
 
-def tail_gap(paths: Paths, device: int, chains: list[list[StageId]]) -> IdleGap:
+def tail_gap(paths: Paths, device: DeviceId, chains: list[list[StageId]]) -> IdleGap:
     """Return the gap from the end of a device's last forward to the start of that micro-batch's last backward there.
 
     The gap has its least length, and the most ticks of passes that can run in it: backwards and weight passes of
     micro-batches whose activations were in memory together with those of the last one. Since any chain may be last, the
-    one with the least idle time counts. `chains` has the device's stages, a list for each chain.
+    one with the least idle time counts. `chains` has the device's stages, a list for each chain, in chain order.
     """
     gaps = []
     for chain in chains:
@@ -73,15 +73,15 @@ class ForcedRoundTrips(NamedTuple):
     gap: IdleGap
 
 
-def forced_round_trips(paths: Paths, device: int, chains: list[list[StageId]]) -> ForcedRoundTrips:
+def forced_round_trips(paths: Paths, device: DeviceId, chains: list[list[StageId]]) -> ForcedRoundTrips:
     """Return the round trips, one after the other, that memory forces between a device's first and last gap.
 
-    There are none on a device of several chains, nor where memory limits nothing. When the last forward of a
-    micro-batch on the device ends, all its activations there are in memory, and stay until its first backward. K
-    micro-batches fit at once, and passes of one kind and stage run in micro-batch order. So the last forward of
-    micro-batch j + K follows the first backward of micro-batch j, and the round trips of micro-batches 0, K, 2K, ...
-    and of the last one cannot overlap. These are (m - 1) // K + 1, including the one in the first gap and the one in
-    the last.
+    `chains` has the device's stages, a list for each chain, in chain order. There are none on a device of several
+    chains, nor where memory limits nothing. When the last forward of a micro-batch on the device ends, all its
+    activations there are in memory, and stay until its first backward. K micro-batches fit at once, and passes of one
+    kind and stage run in micro-batch order. So the last forward of micro-batch j + K follows the first backward of
+    micro-batch j, and the round trips of micro-batches 0, K, 2K, ... and of the last one cannot overlap. These are (m -
+    1) // K + 1, including the one in the first gap and the one in the last.
 
     During each of them, two kinds of passes can run: forwards of later micro-batches, whose activations stay in memory,
     and the remaining passes of earlier ones that were in memory at its beginning.
@@ -102,7 +102,7 @@ def forced_round_trips(paths: Paths, device: int, chains: list[list[StageId]]) -
     return ForcedRoundTrips((microbatches - 1) // admitted - 1, IdleGap(paths.round_trip[chain[-1]], filled))
 
 
-def waiting_in_memory(view: PipelineView, device: int, chains: list[list[StageId]], last: list[StageId]) -> Ticks:
+def waiting_in_memory(view: PipelineView, device: DeviceId, chains: list[list[StageId]], last: list[StageId]) -> Ticks:
     """Return the most ticks of work that other micro-batches can have left when the device's last forward ends.
 
     That forward is on the last stage of `last`, the stages on the device of one of its `chains`. So all activations of
@@ -119,7 +119,7 @@ def waiting_in_memory(view: PipelineView, device: int, chains: list[list[StageId
     return min(everything, most_value(items, room))
 
 
-def _pending(view: PipelineView, stage: int) -> list[tuple[Ticks, MemorySteps]]:
+def _pending(view: PipelineView, stage: StageId) -> list[tuple[Ticks, MemorySteps]]:
     """Return the states in which a micro-batch has work left on a stage after its forward: (ticks left, memory in use).
 
     They are the whole backward and, where backwards may be split, W alone.
@@ -128,7 +128,7 @@ def _pending(view: PipelineView, stage: int) -> list[tuple[Ticks, MemorySteps]]:
     return [*whole, (view.ticks[W, stage], view.memory_until_weight[stage])] if view.splits else whole
 
 
-def forced_apart(view: PipelineView, device: int, chains: list[list[StageId]]) -> bool:
+def forced_apart(view: PipelineView, device: DeviceId, chains: list[list[StageId]]) -> bool:
     """True if memory cannot have all activations of a device at once; `chains` has its stages, a list for each chain.
 
     Then some backward starts before the last forward, and the gap before the first backward and that after the last

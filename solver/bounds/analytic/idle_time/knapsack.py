@@ -10,7 +10,7 @@ def most_value(items: list[tuple[int, int, int]], room: int | None) -> int:
     """Return the greatest value of items that fit into `room`, or an upper bound of it; items are (value, size, count).
 
     Exact for up to two kinds of item with a positive size; for more, the fractional knapsack rounded down, since values
-    are integers. `room` None means no limit; a negative one counts as 0.
+    are integers. All items of size 0 or less fit. `room` None means no limit; a negative one counts as 0.
     """
     room = None if room is None else max(0, room)
     counts: dict[tuple[int, int], int] = {}

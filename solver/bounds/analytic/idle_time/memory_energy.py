@@ -12,7 +12,7 @@ from pipesched.problem.quantities import MemorySteps, MemoryTicks, StageId
 from solver.bounds.analytic.critical_paths import Paths
 
 
-def area(paths: Paths, stage: int) -> MemoryTicks:
+def area(paths: Paths, stage: StageId) -> MemoryTicks:
     """Return the least memory times ticks that one micro-batch occupies for a stage.
 
     It does from its forward to its backward's end.
@@ -73,7 +73,7 @@ def area_left_at_last_forward(paths: Paths, stages: list[StageId], capacity: Mem
     return falling * longest - each * falling * falling / 2 + (capacity - falling) * waiting
 
 
-def _left_for_weight(paths: Paths, stage: int) -> Fraction:
+def _left_for_weight(paths: Paths, stage: StageId) -> Fraction:
     """Return the most ticks of `area` left when B ends.
 
     That is memory times ticks, divided by the memory in use from then on. 0 where backwards are never split, or where B

@@ -36,7 +36,7 @@ class Durations:
     passes do not overlap. `b` and `w` are B and W, None where backwards cannot be split.
     """
 
-    def __init__(self, view: PipelineView, stage: int) -> None:
+    def __init__(self, view: PipelineView, stage: StageId) -> None:
         mates = view.placement.on_device_of(stage)
         self.forward, self.whole = view.ticks[F, stage], view.ticks[BW, stage]
         self.block, self.in_block = view.least_block_of_forward(stage), view.least_block_of_backward(stage)

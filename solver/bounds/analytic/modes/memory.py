@@ -66,7 +66,8 @@ class DeviceMemory:
         """Return the memory times ticks that this device's activations need and that it has.
 
         All devices are assumed to meet `until` ticks. The device's own counts of passes are those with the greatest
-        `given` - `needed`. `splits` has the result of `most_split` for each device; `at` is the index of this device.
+        `given` - `needed`. `splits` has the result of `most_split`, for `until`, of each of the class's `devices` in
+        order; `at` is the index of this device.
         """
         elsewhere = self.lags + sum(
             int(delays.by_row(np.maximum(splits[other], 0))[splits[other] >= 0].min()) for other, delays in self.others

@@ -44,14 +44,14 @@ class Argument(NamedTuple):
 class ModeValues:
     """Lower bounds on the objective (makespan or span) that one device proves by its passes' modes, in ticks.
 
-    They are for each number of its passes outside of blocks and of split backwards. `values` has a row for each number
-    outside of blocks and a column for each number split, as `counts` has (`ModeCounts`). Arguments are in groups: one
-    argument of each group is valid, but it is not known which, so the least value of the group counts; over groups the
-    greatest counts. Two cases are computed, of which the least counts: memory is full at the first backward, or has
-    room for one more forward.
+    They are for each number of its passes outside of blocks and of split backwards; the device must run passes.
+    `values` has a row for each number outside of blocks and a column for each number split, as `counts` has
+    (`ModeCounts`). Arguments are in groups: one argument of each group is valid, but it is not known which, so the
+    least value of the group counts; over groups the greatest counts. Two cases are computed, of which the least counts:
+    memory is full at the first backward, or has room for one more forward.
     """
 
-    def __init__(self, paths: Paths, objective: Objective, device: int) -> None:
+    def __init__(self, paths: Paths, objective: Objective, device: DeviceId) -> None:
         self.view, self.paths, self.device = paths.view, paths, device
         self.chains = chains_on(self.view, device)
         self.counts = ModeCounts(self.view, [stage for chain in self.chains for stage in chain])
