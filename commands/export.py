@@ -35,7 +35,8 @@ def run(args: Namespace) -> Exit:
     """Write the exported file to the output path, and its side files next to it; print the format's warnings.
 
     Without `-o` the path is the schedule file's, with the format's suffix. Next to a pipe or a device, such as
-    `/dev/stdout`, no side file is written. `BadInput` if one of the paths is that of the schedule file itself.
+    `/dev/stdout`, no side file is written. `BadInput` if one of the paths is that of the schedule file itself, or the
+    format cannot express the schedule.
     """
     exporter = EXPORTERS[args.format]
     timeline = read_schedule(args.schedule).timeline

@@ -144,7 +144,7 @@ def _written(args: Namespace, found: Profile) -> tuple[str, str | None]:
 
 
 def _check(args: Namespace) -> None:
-    """Raise `BadInput` with a line for each number among the arguments that is wrong or does not go with `--model`."""
+    """Raise `BadInput` with a line for each wrong number, and for options that `--model` or `--by-layer` excludes."""
     least = {"devices": 1, "repetitions": 1, "warm_up": 1, "microbatches": 1, "threads": 1, **dict.fromkeys(SIZES, 1)}
     given = {name: getattr(args, name) for name in least if getattr(args, name) is not None}
     mistakes = [

@@ -36,7 +36,7 @@ from solver.bounds.saving.certificates import certificates
 def timeline_of(problem: Problem, text: str) -> Timeline:
     """Return the timeline of a schedule on a problem, each pass as early as possible.
 
-    `text` is the name of a published schedule, or the path of a schedule file. `BadInput` if the schedule does not
+    `text` is the name of a published schedule, or else the path of a schedule file. `BadInput` if the schedule does not
     apply to the problem, or deadlocks.
     """
     if text not in HEURISTICS.names() and Path(text).exists():

@@ -184,7 +184,10 @@ def _draw_part(timeline: Timeline, axes: Axes, draw: Draw, window: Window, whole
 
 
 def _both_ends(timeline: Timeline, figure: Figure, place: SubplotSpec, draw: Draw, cut: Window) -> list[Axes]:
-    """Draw the schedule before and after a cut, side by side in one scale, with the legend at the first."""
+    """Draw the schedule before and after a cut, side by side in one scale, and return both axes, left one first.
+
+    The legend is at the left one.
+    """
     problem, last = timeline.problem, makespan(timeline)
     since, until, end = (tick * float(problem.tick) for tick in (*cut, last))
     grid = place.subgridspec(1, 2, width_ratios=(since, end - until))

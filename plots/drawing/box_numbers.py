@@ -137,7 +137,8 @@ class BoxNumbers(Artist):
     def _sizes(self, text: str, boxes: NDArray[np.float64], renderer: RendererBase) -> NDArray[np.float64]:
         """Return the font size in points, at most `LARGEST`, at which a text fits each box.
 
-        `boxes` has rows of width and height in pixels. Sizes are whole half points, so that equal boxes get equal ones.
+        `boxes` has rows of width and height in pixels. Sizes are rounded down to half points, so that equal boxes get
+        equal ones; they may be less than `SMALLEST`.
         """
         extent = self._text(text, np.zeros(2), LARGEST, "black").get_window_extent(renderer)
         fit = FILL * boxes / np.array([extent.width, extent.height])

@@ -39,7 +39,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Panel:
-    """The series drawn on one pair of axes."""
+    """The series drawn on one pair of axes; `title` has the values that they share, and is empty if there are none."""
 
     title: str
     series: tuple[Series, ...]
@@ -55,7 +55,7 @@ def numbers_of(axis: Axis, found: Table) -> list[Fraction] | None:
 def panels(found: Table, x: Axis) -> list[Panel]:
     """Return one panel for each combination of values on the axes that are neither `x` nor drawn as series.
 
-    There are at most `MOST_PANELS`.
+    They are in the order of the cells, and at most `MOST_PANELS`.
     """
     others = [axis for axis in found.sweep.axes.axes if axis is not x]
     series_axis = _series_axis(found, others)
@@ -90,7 +90,7 @@ def named(axis: Axis) -> str:
 
 
 def with_unit(axis: Axis, found: Table) -> str:
-    """Return the name of an axis with the file's unit."""
+    """Return the name of an axis, with a capital, and the file's unit in brackets if it has one, as a label."""
     unit = found.memory_unit if axis.path.startswith(("memory.", "hardware.memory")) else ""
     unit = found.time_unit if axis.path.startswith(("times.", "transfer")) else unit
     name = named(axis)

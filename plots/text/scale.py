@@ -49,7 +49,10 @@ def scale_of(boxes: list[Box], window: Window, room: int) -> Scale:
 
 
 def axis(scale: Scale, tick: float) -> str:
-    """Return the axis: times in the file's unit, each written from its column on; `tick` is the length of a tick."""
+    """Return the axis: times in the file's unit, each written from its column on, if there is room.
+
+    `tick` is the length of a tick in that unit.
+    """
     since, until = (edge * tick for edge in scale.window)
     text = ""
     for at in round_times(since, until, scale.columns // _APART):

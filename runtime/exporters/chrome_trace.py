@@ -41,7 +41,8 @@ _Threads = dict[tuple[str, int], int]  # the thread number of each stream and la
 class _Box(NamedTuple):
     """One rectangle of the chart; times in nanoseconds, the finest unit of the viewers.
 
-    `start` and `end` are its times; it is in the row of `stream`.
+    `start` and `end` are its times; it is in the row of `stream`, in lane `lane` of it (from 0), since boxes of one
+    stream may overlap.
     """
 
     task: Task

@@ -168,7 +168,7 @@ def _notes(timeline: Timeline) -> Iterator[str]:
 
 
 def _proof(timeline: Timeline) -> str:
-    """Return the proof for the order with our own transfers.
+    """Return a clause that names the proof for the order with our own transfers.
 
     Primus' ranks also meet slot by slot, which closes no cycle. `BadInput` with the cycle of waits if it does not end.
     """

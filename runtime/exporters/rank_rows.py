@@ -22,7 +22,7 @@ def rank_rows(name: str, timeline: Timeline) -> list[str]:
     """Return the program of every rank as text, in the syntax of `runtime.execution.program`.
 
     A task that waits for a task of another rank receives the tensor which that one yields; `BadInput` if no tensor of
-    it is used. The message begins with `name`, that of the format.
+    it is used; its message begins with `name`, that of the format. `Deadlock` if the orders of streams cannot run.
     """
     streams = stream_programs(timeline)
     numbers = {name: number for number, name in enumerate(timeline.problem.streams)}
@@ -37,9 +37,10 @@ def rank_rows(name: str, timeline: Timeline) -> list[str]:
 
 
 def proof_of_streams(name: str, timeline: Timeline) -> str:
-    """Return a sentence saying that the programs of all streams end and why.
+    """Return a clause (`free of deadlock: ...`) saying that the programs of all streams end and why.
 
     `BadInput` with the cycle of waits if they do not end; the message begins with `name`, that of the format.
+    `Deadlock` if the orders of streams themselves cannot run.
     """
     streams = stream_programs(timeline)
     return proved_streams(name, timeline, streams, transfer_rows(timeline, streams))

@@ -23,7 +23,7 @@ class Restriction:
 
     `restricted` returns the problem restricted to what the runtime supports; `adapted` rewrites a schedule found for
     that problem so that it satisfies the restriction. The exporter may still refuse the schedule. `words` returns what
-    the restriction leaves out, one text each. `options` are the options for the exporter.
+    the restriction leaves out, one text each. `options` are those for the exporter, by name.
     """
 
     name: str

@@ -16,8 +16,8 @@ CSV, _META = ".csv", ".meta.json"
 def write(timeline: Timeline, _: Settings) -> Files:
     """Return the text of the CSV and of its side file, by suffix (`.csv`, `.meta.json`); no file is written.
 
-    `BadInput` if the transfers that PyTorch adds would deadlock. A placement with several chains, which `refused`
-    refuses, must not be given.
+    `BadInput` if the transfers that PyTorch adds would deadlock, `Deadlock` if the order itself does. A placement with
+    several chains, which `refused` refuses, must not be given.
     """
     label = last_stage_labels(timeline)
     rows = [[cell(one, label) for one in computes_of(timeline, d)] for d in range(timeline.problem.devices)]
@@ -31,8 +31,8 @@ def refused(timeline: Timeline) -> None:
 
 
 def proof(timeline: Timeline) -> str:
-    """Return a sentence saying that the sends and receives that PyTorch adds end.
+    """Return a clause (`free of deadlock: ...`) saying that the sends and receives that PyTorch adds end.
 
-    `BadInput` with the cycle if they do not.
+    `BadInput` with the cycle of waits if they do not, `Deadlock` if the order cannot run even without them.
     """
     return proved(NAME, torch_lowered(timeline), (Semantics.RENDEZVOUS, Semantics.POSTED))

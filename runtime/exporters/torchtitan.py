@@ -189,9 +189,10 @@ def _modules(layers: str, stages: int, needed: bool) -> list[list[str]] | None:
 
 
 def _shared_out(layers: int, stages: int) -> list[int]:
-    """Return the number of layers of each stage as torchtitan divides them: embedding and head count as a layer each.
+    """Return the number of transformer layers of each stage as torchtitan divides them; `layers` is that of the model.
 
-    `BadInput` if there are too few layers for so many stages.
+    Embedding and head count as a layer each, and the first stages have one more if stages cannot be equal. `BadInput`
+    if there are too few layers for so many stages.
     """
     share, more = divmod(layers + 2, stages)
     if share < 1 or layers < 1:

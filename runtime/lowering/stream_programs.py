@@ -44,7 +44,10 @@ def stream_programs(timeline: Timeline) -> dict[Resource, list[Step]]:
 
 
 def needed_by(timeline: Timeline, task: Task) -> Iterator[Task]:
-    """Yield the predecessors of a task in the problem; of alternatives, the one that runs."""
+    """Yield the tasks that a task follows by the problem, on any device; of alternatives, the one that runs.
+
+    Earlier tasks of its stream and waits of the schedule are not included.
+    """
     for after, alternatives, _, _, share in timeline.problem.network.arcs_into[task.of.kind, task.of.stage]:
         if after.part == task.part:
             numbers = (task.of.microbatch,) if share is None else share.numbers(task.of.microbatch)

@@ -44,7 +44,7 @@ class Reductions:
             self._without_sync[chunk].close()
 
     def add_gradients(self, chunk: int) -> None:
-        """Add the `.grad` of weights hidden from Megatron's hook to their `main_grad`, as the hook would.
+        """Move the `.grad` of weights hidden from Megatron's hook into their `main_grad`, as the hook would.
 
         These are weights of Transformer Engine, or of an embedding. To be called after every B and every W, since
         Transformer Engine's next pass may overwrite it.

@@ -58,7 +58,8 @@ def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
     """Return the layers of each stage from the list of parts, in which entry d is where device d begins.
 
     Layers beyond the embedding, `layers` transformer layers and the head count as multi-token prediction layers.
-    `BadInput` if the list does not begin with 0, falls, or ends before the head.
+    `BadInput` if the list has not one entry more than there are `devices`, does not begin with 0, falls, or ends before
+    the head.
     """
     parts = numbers(_NAME, text)
     if parts[0] != 0:

@@ -20,7 +20,7 @@ def header(model: StagedModel, runtime: str) -> str:
 
 
 def _training(model: StagedModel) -> Iterator[str]:
-    """Yield one line with the training sizes of the plan's file, if it has them."""
+    """Yield one line, without its `# `, with the training sizes of the plan's file, if it has them."""
     step = model.step
     if step is None:
         return
@@ -50,7 +50,7 @@ def step_flags(model: StagedModel) -> dict[str, object]:
     """Return the values of Megatron's flags for the training settings of the plan's file, by name without `--`.
 
     They are the sizes of parallelism with what these require, batch sizes, and sequence length; the longest position
-    where the sequence exceeds the model's. Empty if the file has no such settings.
+    where the sequence exceeds the model's. A flag without a value has True. Empty if the file has no such settings.
     """
     step = model.step
     if step is None:

@@ -31,14 +31,14 @@ def is_hybrid(names: Sequence[str]) -> bool:
 
 
 def _part(name: str) -> str:
-    """Return the name of what a layer is, whatever its window and the formats of its products."""
+    """Return a layer's name in lower case, without the endings -window and -bf16."""
     return name.lower().removesuffix("-window").removesuffix("-bf16")
 
 
 def check_hybrid(names: Sequence[str]) -> None:
     """Raise `BadInput` if a hybrid model has layers for which the pattern has no letter.
 
-    Multi-token prediction has its own part of the pattern.
+    Embedding, head and multi-token prediction need none; of other models nothing is refused.
     """
     if not is_hybrid(names):
         return

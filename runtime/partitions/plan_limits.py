@@ -393,7 +393,7 @@ def _trained_first_stage(plan: PlanProblem, model: Model, name: str) -> Model:
 
 
 def _mtp_together(model: Model, with_head: bool) -> Model:
-    """Return the model with multi-token prediction layers on one stage, and with the head there if `with_head`."""
+    """Return the model whose multi-token prediction layers must share a stage, with the head if `with_head`."""
     layers: list[LayerType] = []
     for layer in model.layers:
         after_mtp = bool(layers) and role_of(layers[-1].name) is Role.MTP

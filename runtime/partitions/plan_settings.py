@@ -167,7 +167,7 @@ def figures(form: PartitionFormat, plan: Plan, free: Plan) -> tuple[str, ...]:
 
 
 def _memory(best: PlanCandidate) -> str:
-    """Return the peak of the device with the least memory left, as text; empty if the file has no memory."""
+    """Return `; peak memory ...` of the device with the least memory left; empty if the file has no memory."""
     problem = best.timeline.problem
     peaks = measure(best.timeline).peak_memory
     if not any(peaks):

@@ -22,7 +22,7 @@ _MIB = 1024 * 1024
 
 
 class _Size(NamedTuple):
-    """The key by which layers count as equal: bytes of parameters, of each pass's memory, and of the output."""
+    """The key by which layers count as equal, in bytes: parameters, what each pass takes (by `KINDS`), output."""
 
     parameters: int
     memory: tuple[int, ...]
@@ -106,8 +106,8 @@ def plan_text(
 ) -> str:
     """Return the text of a plan file in ms and MiB.
 
-    `capacity` is the whole memory of a device in MiB, None for no limit. The plan has this `name`, so many pipeline
-    `devices` and `microbatches`, and the objective of this name.
+    `capacity` is the whole memory of a device, a number of MiB as text; None for no limit. The plan has this `name`, so
+    many pipeline `devices` and `microbatches`, and the objective of this name.
     """
     lines = "\n".join([*header(profile), *_body(profile, name, devices, microbatches, capacity, objective)])
     return f"{lines}\n{layers_text(layer_types(profile))}"

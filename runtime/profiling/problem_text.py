@@ -16,8 +16,9 @@ MEMORY_STEP = Decimal("0.001")  # MiB
 
 
 def problem_text(profile: Profile, name: str, microbatches: int, capacity: str | None, objective: str) -> str:
-    """Return the text of a problem file in ms and MiB; `capacity` is MiB a device, None for no limit.
+    """Return the text of a problem file in ms and MiB.
 
+    `capacity` is each device's memory for activations alone, a number of MiB as text; None for no limit.
     The problem has this `name`, so many `microbatches`, and the objective of this name.
     """
     return "\n".join([*header(profile), *_body(profile, name, microbatches, capacity, objective)]) + "\n"
@@ -61,7 +62,7 @@ def _ms(seconds: float) -> Decimal:
 
 
 def _mib(taken: int) -> Decimal:
-    """Return bytes in MiB, rounded up: a schedule that fits the numbers must fit the machine."""
+    """Return bytes in MiB, rounded up to a thousandth: a schedule that fits the numbers must fit the machine."""
     return (Decimal(taken) / MIB).quantize(MEMORY_STEP, ROUND_CEILING)
 
 

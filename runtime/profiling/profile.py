@@ -44,7 +44,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Samples:
-    """Repeated measurements of one time, in seconds."""
+    """Repeated measurements of one time, in seconds, in the order measured; in a trace's `memory`, of bytes."""
 
     seconds: tuple[float, ...]
 

@@ -66,8 +66,9 @@ class _Weight(torch.autograd.Function):
 class SleepingStage(nn.Module):
     """Stage `number`, which computes x * weight, and sleeps for `seconds[kind]` in a pass of that kind.
 
-    The keys of `seconds` are F, BW, B and W; a missing one is 0. The number is also the seed of the weight. The first
-    stage shifts its input by a parameter, since autograd would otherwise skip an input gradient there.
+    The keys of `seconds`, which is empty at first, are F, BW, B and W; a missing one is 0. The number is also the seed
+    of the weight. The first stage shifts its input by a parameter, since autograd would otherwise skip an input
+    gradient there.
     """
 
     def __init__(self, number: int, first: bool) -> None:

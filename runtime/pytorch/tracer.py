@@ -69,7 +69,8 @@ class Tracer:
     def watch(self, stage: Any, number: StageId, module: nn.Module) -> None:
         """Record the passes of a `PipelineStage`, whose methods are replaced for that.
 
-        `number` is the placement's number of it.
+        `number` is the placement's number of it, `module` the module in it, whose `run_fused`, if it has one, is called
+        with True or False before each backward.
         """
         forward, backward, weight = stage.forward_one_chunk, stage.backward_one_chunk, stage.backward_weight_one_chunk
 

@@ -12,10 +12,10 @@ from runtime.traces.rank_events import RankEvents, blocks_of, has_passes
 
 
 def read_ranks(form: str, ranks: Sequence[RankEvents], hints: Hints) -> PipelineTrace | BlockTrace:
-    """Return the passes annotated by torch's pipeline runtime.
+    """Return the passes annotated by torch's pipeline runtime, with the memory of the snapshots in `hints`, if any.
 
-    If no rank has any, the annotated blocks of the first rank. Ranks of equal stages, which data parallelism makes,
-    count once. `form` is the name of the trace format. `BadInput` if there are neither passes nor blocks.
+    If no rank has any, the annotated blocks of the first of `ranks`. Ranks of equal stages, which data parallelism
+    makes, count once. `form` is the name of the trace format. `BadInput` if there are neither passes nor blocks.
     """
     notes: list[str] = []
     ranks = with_snapshots(ranks, [read_snapshot(path) for path in hints.snapshots], notes)

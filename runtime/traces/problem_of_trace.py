@@ -21,10 +21,11 @@ _KEYS = {F: "forward", B: "backward", W: "weight", BW: "fused"}
 
 
 def trace_text(trace: PipelineTrace | BlockTrace, name: str, capacity: str | None, objective: str) -> str:
-    """Return the text of a problem file in ms, and in MiB if the trace has memory; `capacity` is MiB a device.
+    """Return the text of a problem file in ms, and in MiB if the trace has memory.
 
-    It is ignored for a trace of blocks, and `BadInput` if the trace lacks the memory of some forward; None: no limit.
-    The problem has this `name`, and the objective of this name.
+    `capacity` is each device's memory for activations alone, a number of MiB as text; None: no limit. A trace of blocks
+    ignores it; for one that lacks the memory of some forward it is `BadInput`, as is a trace without a pass that is
+    needed. The problem has this `name`, and the objective of this name.
     """
     body = _blocks(trace, name) if isinstance(trace, BlockTrace) else _pipeline(trace, name, capacity)
     notes = (f"# {note}" if note.startswith(("assumed: ", "used: ")) else f"# not read: {note}" for note in trace.notes)

@@ -43,8 +43,8 @@ class RankEvents:
     """The record that a profiler made of one rank, with times in seconds.
 
     `annotations` are named ranges, such as torch's of passes; `operations` are the operations of the host, in all
-    threads; `memory` has times and bytes taken, negative when freed; `peak` is the most bytes allocated, None if not
-    recorded. Annotations and operations are in the order of their starts, kernels in the order of their launches.
+    threads; `memory` has (time, bytes taken, negative when freed), by time; `peak` is the most bytes allocated, None if
+    not recorded. Annotations and operations are in the order of their starts, kernels in the order of their launches.
     """
 
     rank: int
@@ -99,7 +99,7 @@ class RankEvents:
 
 
 def has_passes(events: RankEvents) -> bool:
-    """Return True if torch's pipeline runtime wrote the annotations."""
+    """Return True if some annotation is one that torch's pipeline runtime makes for a pass."""
     return any(_PASS.fullmatch(one.name) for one in events.annotations)
 
 

@@ -36,7 +36,8 @@ class Ran:
 def outcome_of(job: Job, everyone: Sequence[Ran], device: torch.device) -> Outcome:
     """Return the outcome of a job from the reports of all ranks, in order: worst differences, executed orders, steps.
 
-    If the runtime refused the job on a rank, the outcome is that refusal alone.
+    If the runtime refused the job on a rank, the outcome is that refusal alone. `device` is that of rank 0, by which
+    the machine is described.
     """
     refused = next((ran.refused for ran in everyone if ran.refused is not None), None)
     if refused is not None:

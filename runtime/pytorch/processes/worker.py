@@ -74,7 +74,7 @@ class Worker:
         """Load a job.
 
         Return an iterator that runs its steps and gives of each the comparison (or None) and measured times. Loading
-        precedes the first message, so that a refused job leaves the process group in order.
+        is done, and its errors are raised, before the first message: a refused job leaves the process group in order.
         """
         number_of = {label: j for j, label in enumerate(job.labels)}
         microbatch_of = number_of.__getitem__ if job.rows is not None else int
@@ -107,7 +107,7 @@ class Worker:
             yield result, times
 
     def _data(self, job: Job, local: RankStages, step: int) -> tuple[dict[int, Any], dict[int, Any]]:
-        """Return a step's inputs and its targets by micro-batch.
+        """Return a step's inputs and its targets, on the device, by micro-batch of the step.
 
         Each is empty if no stage of this process takes them.
         """

@@ -46,7 +46,7 @@ class StageBench:
         }
 
     def run(self, kind: PassKind, microbatch: MicrobatchId) -> None:
-        """Run one pass of a micro-batch."""
+        """Run one pass of a micro-batch: F first, then BW, or B and later W."""
         self._runs[kind](microbatch)
 
     def _input(self) -> Tensor:
