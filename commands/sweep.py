@@ -222,7 +222,10 @@ def _notes(sweep: Sweep) -> list[str]:
 def _written(
     found: Table, folder: Path | None, args: Namespace, seconds: float, as_typed: str | None
 ) -> Iterator[Path]:
-    """Write the files of a sweep that took `seconds`, and yield each one's path; `as_typed` is the input's text."""
+    """Write the files of a sweep that took `seconds`, one each time a path is asked for; `as_typed` is the input text.
+
+    It prints a line for each cell of `--write` that has no schedule. Without a folder only those cells are written.
+    """
     if folder is not None:
         yield write_whole(folder / "results.csv", to_csv(found))
         if args.parquet:

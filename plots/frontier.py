@@ -40,7 +40,7 @@ class Known(NamedTuple):
 
 
 def render_frontier(found: Frontier, format: Format = "png") -> bytes:
-    """Return the image of a frontier that has points; the same frontier gives the same bytes."""
+    """Return the image of a frontier with a value at some point; the same frontier gives the same bytes."""
     problem = found.problem
     figure = paper(*SIZE)
     axes = figure.add_subplot()

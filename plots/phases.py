@@ -108,7 +108,7 @@ def _tint(timeline: Timeline, axes: Axes, rows: dict[str, tuple[float, float]]) 
 
 
 def _draw_memory(timeline: Timeline, axes: Axes, row: tuple[float, float]) -> Iterator[tuple[Handle, str]]:
-    """Draw the activations of each device and its host, each to its own scale; yields the legend's entries.
+    """Draw the activations of devices on one scale, those of hosts on another, and yield the legend's entries.
 
     `row` is top and bottom, from 0 to 1, of the space for it within a device's row.
     """

@@ -115,7 +115,7 @@ def make_figure(
     row: float = 1.0,
     widest: float = WIDTH[1],
 ) -> Figure:
-    """Return the figure that `render` saves, laid out so that nothing is clipped.
+    """Return the figure of one plot, high enough for its title and legend, so that nothing is clipped.
 
     `draw` draws the plot on its axes, of which `window` (ticks; None: all) is shown. `row` is the relative height of
     rows, `widest` the greatest width in inches. Without `title` it has none.

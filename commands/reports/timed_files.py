@@ -90,7 +90,8 @@ def timed_files(args: Namespace, timeline: Timeline, interrupted: bool) -> Itera
     """Context that yields a writer for a command that began at `args.began`.
 
     For a timeline of many passes, its deadline is a little after the command's time limit; if Ctrl-C has already ended
-    the search (`interrupted`), it is at most a second from now. For few passes there is no deadline.
+    the search (`interrupted`), it is at most a second from now. At its end it prints which files were left out. For few
+    passes there is no deadline.
     """
     passes = sum(map(len, timeline.schedule.orders))
     if passes <= _FEW_PASSES:

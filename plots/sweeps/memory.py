@@ -128,7 +128,7 @@ def _draw_savings(panel: Panel, axes: Axes) -> None:
 
 
 def _name_published(panel: Panel, axes: Axes) -> None:
-    """Label the published schedules that no other one beats in both time and memory; a panel has room for no more."""
+    """Label the published schedules that no other one beats in both time and memory, at most `_NAMES` of them."""
     places = [(place, series.colour) for series in panel.series for place in published_places(series, float("inf"))]
     left, right = axes.get_xlim()
     places = [one for one in places if left <= one[0][0] <= right]

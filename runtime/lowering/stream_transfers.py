@@ -50,8 +50,8 @@ def transfer_rows(timeline: Timeline, streams: Streams) -> TransferRows:
 def sequence_rows(timeline: Timeline, streams: Streams) -> tuple[tuple[Task | TaskTransfer, ...], ...]:
     """Return for each device its tasks and the transfers that it sends or receives, as ordered in one global sequence.
 
-    A device that launches them in this order launches the transfers of every stream in that stream's order, each after
-    its predecessors on the device. So one thread can launch them all. Raises `Deadlock` if waits form a cycle.
+    A device that launches them in this order launches the tasks of every stream in that stream's order, each after its
+    predecessors on the device. So one thread can launch them all. Raises `Deadlock` if waits form a cycle.
     """
     problem = timeline.problem
     transfers = [

@@ -35,7 +35,8 @@ def execute(job: Job, timeout: float, device: str) -> Outcome | None:
     """Run a job in new processes, or, under torchrun, as this rank of it; None on torchrun's ranks other than 0.
 
     `timeout` is the seconds that all processes may stand still; `device` is `cpu`, `cuda` or `auto`. `BadInput` if
-    torch is not installed, or torchrun's processes are not as many as the devices.
+    torch is not installed, or torchrun's processes are not as many as the devices, or for what the user can change in
+    the model; `RunFailed` if the new processes stall or fail. Under torchrun a stalled rank ends its own process.
     """
     need_torch()
     if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:

@@ -116,7 +116,7 @@ def refuse_unequal(name: str, problem: Problem) -> None:
 
 
 def saves(schedule: Schedule) -> bool:
-    """Return True if activations are offloaded or recomputed, which PyTorch's runtime cannot express."""
+    """Return True if some pass is no F, B, W or BW: offload or recomputation, which PyTorch's runtime cannot run."""
     return any(p.kind not in (F, B, W, BW) for p in schedule.passes())
 
 

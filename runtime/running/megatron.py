@@ -14,7 +14,7 @@ def install(*schedules: str | Path) -> None:
     """Make Megatron-Core run its training iterations in the order of these schedule files.
 
     There may be one file for each number of micro-batches. `BadInput` for a schedule that Megatron cannot run, and
-    where Megatron-Core is not installed.
+    where Megatron-Core is not installed; `ValueError` if their stages are on different ranks.
     """
     documents = []
     for path in schedules:

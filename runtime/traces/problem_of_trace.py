@@ -79,7 +79,7 @@ def stage_times(trace: PipelineTrace) -> tuple[dict[PassKind, list[float]], list
 
 
 def fastest_quartile(samples: Samples) -> float:
-    """Return the lower quartile in seconds.
+    """Return the lower quartile in seconds; of one sample, that sample.
 
     That is the time of an undisturbed transfer, since most longer ones include waiting.
     """
