@@ -37,9 +37,9 @@ def greatest_attainable_below(problem: Problem, bound: Fraction | Ticks) -> Frac
 
 
 def _step(problem: Problem) -> Fraction:
-    """Return a step, in ticks, of which all durations and transfers are multiples.
+    """Return the largest step, in ticks, of which all durations and transfers are multiples.
 
-    It is one tick if the problem uses quantities that the check does not know (`coverage.unknown`).
+    It is one tick if all are 0, or if the problem uses quantities that the check does not know (`coverage.unknown`).
     """
     if unknown(problem):
         return Fraction(1)

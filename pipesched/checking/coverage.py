@@ -27,8 +27,8 @@ _WALKS = {"shares", "queues"}
 def require_covered(problem: Problem, also_known: frozenset[str] = frozenset()) -> None:
     """Raise `NotCoveredError` for a problem with quantities that the check does not know.
 
-    `also_known` are further quantities, which the argument that is checked knows. A problem with stages on different
-    streams is never covered.
+    `also_known` are names of further fields of the problem or its parts, which the argument that is checked knows. A
+    problem with stages on different streams is never covered.
     """
     used = [name for name in unknown(problem) if name not in also_known]
     if used:
@@ -38,7 +38,10 @@ def require_covered(problem: Problem, also_known: frozenset[str] = frozenset()) 
 
 
 def unknown(problem: Problem) -> list[str]:
-    """Return the names of fields that the problem uses and the check does not know; empty if it covers the problem."""
+    """Return the names of fields that the problem uses and the check does not know; empty if it knows all of them.
+
+    A field that several stages use is named as often.
+    """
     used = _used(problem, _PROBLEM)
     parts: tuple[tuple[Sequence[object], set[str]], ...] = (
         (problem.stages, _STAGE), (problem.pools, _POOL), ((problem.resources,), _RESOURCES),

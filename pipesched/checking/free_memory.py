@@ -17,9 +17,9 @@ from pipesched.problem.quantities import DeviceId, MemorySteps, StageId
 def check_most_free(plan: PlanProblem, bound: Fraction) -> list[Finding]:
     """Return for each placement a finding on the claim that none of its plans leaves more than `bound` of memory free.
 
-    The bound is in the file's unit. The claim is verified if no partition fits the memory with a little more than
-    `bound` reserved. Where the check does not look at all cuts, it rests on CP-SAT's search over partitions, and is
-    trusted.
+    The findings are in the order of `plan.choices`, the bound is in the file's unit of memory. VERIFIED if no partition
+    fits the memory with a little more than `bound` reserved, NOT_VERIFIED if some may. TRUSTED where the check cannot
+    look at all cuts, so that the claim rests on CP-SAT's search over partitions.
     """
     more, found = reserving_more(plan, bound), list[Finding]()
     for choice in plan.choices:
@@ -38,9 +38,10 @@ def check_most_free(plan: PlanProblem, bound: Fraction) -> list[Finding]:
 
 
 def check_most_left(problem: Problem, bound: Fraction) -> Finding:
-    """Return the finding, verified or not, on the claim that no schedule leaves more than `bound` of memory free.
+    """Return the finding, VERIFIED or NOT_VERIFIED, on the claim that no schedule leaves more than `bound` free.
 
-    The bound is in the file's unit. At least one device must have a limited memory.
+    What a schedule leaves free is the least over devices with a limited memory, of which there must be one. The bound
+    is in the file's unit of memory.
 
     While the last forward of a micro-batch on a device runs, its forwards on earlier stages there have run and none of
     their backwards. So on the device there is what each of these stages keeps at least until its backward, and what the

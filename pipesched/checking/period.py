@@ -24,7 +24,8 @@ from pipesched.results.evidence import ModeMultipliers, OnDevice, OnStage, OnStr
 def period_load(problem: Problem, evidence: OnDevice) -> Fraction:
     """Argument: a device runs all passes of one micro-batch of each chain, one at a time.
 
-    Returns the bound on the period in ticks per micro-batch: that work divided by the number of chains.
+    Returns the bound on the period in ticks per micro-batch: that work divided by the number of chains with
+    micro-batches. Raises `RefusedEvidenceError` if there is no such device or no micro-batch passes it.
     """
     unit = _one_of_each_chain(problem)
     return Fraction(OneDevice(unit, evidence.device).work, unit.microbatches)
@@ -108,10 +109,11 @@ def period_modes(problem: Problem, evidence: ModeMultipliers) -> Fraction:
 
 
 class _MemoryShares(NamedTuple):
-    """By stage, sums of multipliers times shares of memory.
+    """Costs of memory by stage: multipliers of the devices times shares of their memory.
 
-    `waiting` is for all activations of the chain in memory while a pass of the stage runs, `per_unit` for one unit of
-    its memory, `transfers` for those in memory while its tensor is in transfer to the next stage, and back.
+    `waiting` is for a tick in which the activations of the stage and of those before it on its chain are in memory,
+    `per_unit` for a tick of one step of its device's memory, `transfers` for all ticks of the transfer to the chain's
+    next stage and back. 0 for stages that no micro-batch passes.
     """
 
     waiting: list[Fraction]

@@ -14,11 +14,11 @@ Capacities = tuple[Fraction | None, ...]
 
 @dataclass(frozen=True)
 class Cluster:
-    """Devices that run stages, with their memory, speed and links.
+    """Devices that run stages, with their memory, speed and links; times are in the file's unit.
 
-    `capacity[d]` is the whole memory of device d, in `memory_unit`; None where unlimited. `transfer` is the time of one
-    activation or gradient between two devices; if `links` is given, `links[a][b]` is that time from device a to device
-    b instead. `transfer_stream` is the stream of the sender that a transfer occupies (None: no stream); with
+    `capacity[d]` is the whole memory of device d, in `memory_unit`; None: no device has a limit. `transfer` is the time
+    of one activation or gradient between two devices; if `links` is given, `links[a][b]` is that time from device a to
+    device b instead. `transfer_stream` is the stream of the sender that a transfer occupies (None: no stream); with
     `rendezvous` transfers are blocking: each also occupies the receiver's stream of that name at the same time. A layer
     on device d takes `slowness[d]` times its own time, overheads included; `slowness` is empty if all devices have
     speed 1.
@@ -58,7 +58,7 @@ class Cluster:
         )
 
     def of_equal(self, devices: int) -> Cluster:
-        """Return a cluster of `devices` devices like those of this one, which are all equal."""
+        """Return a cluster of `devices` devices like those of this one, which must all be equal and without `links`."""
         return replace(self, devices=devices, capacity=self.capacity and self.capacity[-1:] * devices)
 
     @property

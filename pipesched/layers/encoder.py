@@ -54,9 +54,10 @@ class Encoder(Addition):
         return (self.layer,)
 
     def copies(self, devices: int) -> list[list[tuple[DeviceId, int]]]:
-        """Return a list for each copy of the encoder, with (device, number of layers) for each of its stages.
+        """Return a list for each copy of the encoder, with (device, number of layers) for each of its stages in order.
 
-        `devices` is the number of the trunk's devices; devices of the encoder alone have the following numbers.
+        `devices` is the number of the trunk's devices; devices of the encoder alone have the following numbers. A
+        placement that is `FREE` gives the copies of `FIRST_STAGE`.
         """
         count = self.layer.count
         if self.placement is EncoderPlacement.REPLICATED:

@@ -31,9 +31,9 @@ def even_counts(model: Model, stages: int) -> tuple[int, ...] | None:
 
 
 def some_counts(model: Model, stages: int) -> tuple[int, ...]:
-    """Return the number of layers of each stage in some valid partition.
+    """Return the number of layers of each stage in the even partition, or else in that with the first possible cuts.
 
-    That is the even one, or else the one with the first possible cuts.
+    If the model has fewer layers that may begin a stage than there are `stages`, the last stages have no layer.
     """
     even = even_counts(model, stages)
     if even is not None:

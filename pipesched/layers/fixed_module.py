@@ -28,7 +28,10 @@ class Joins(Enum):
 
 
 class FixedStage(NamedTuple):
-    """A stage that no partition changes: its device, how many layers it has, and the costs of a pass on that device."""
+    """A stage that no partition changes: its device, its number of layers, and the costs of a pass on that device.
+
+    The number is a fraction for a part of a layer.
+    """
 
     device: DeviceId
     layers: Fraction

@@ -40,8 +40,8 @@ def shares(plan: PlanProblem, choice: Choice, partition: Partition) -> list[int]
 def reserving(plan: PlanProblem, amount: Fraction) -> PlanProblem:
     """Return the plan problem of all plans that leave at least `amount` of memory free, to be searched by time alone.
 
-    The amount is taken from the capacity of each device, or with an amount per layer added to the memory of each layer
-    with keys and values.
+    The amount, in the file's unit, is taken from the capacity of each device, which must be limited; if the plan asks
+    for free memory per layer (`leaves`), it is added to the memory of each layer with keys and values instead.
     """
     per_layer, cluster, model = plan.leaves is Leaves.PER_LAYER, plan.cluster, plan.model
     if per_layer:
@@ -57,7 +57,7 @@ def reserving(plan: PlanProblem, amount: Fraction) -> PlanProblem:
 
 
 def reserving_more(plan: PlanProblem, amount: Fraction) -> PlanProblem:
-    """Return the plan problem of all plans that leave more than `amount` of memory free.
+    """Return the plan problem of all plans that leave more than `amount` of memory free, in the file's unit.
 
     Amounts on a device are multiples of the resolution, and are divided by no more layers than the model has. So a plan
     that leaves more leaves more by at least a fixed step, which is reserved too.

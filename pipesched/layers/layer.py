@@ -32,8 +32,8 @@ class LayerType:
     (negative: it takes more). `with_previous`: the layer is on the same stage as the one before it.
 
     Where a micro-batch is cut into pieces of its sequence, `attention` is the share of the forward that grows with the
-    earlier tokens, `attention_backward` that of the full backward; `kept_for_later` is the part of the activation (keys
-    and values) that stays until the end of the first piece's backward, recomputed or not.
+    earlier tokens, `attention_backward` that of `backward` and `weight` together; `kept_for_later` is the part of the
+    activation (keys and values) that stays until the end of the first piece's backward, recomputed or not.
 
     `overlapped` is the time of a forward and a full backward, of two micro-batches, run together as one block: no less
     than the longer of the two, and no more than both in turn. A block of passes of two stages takes less than the

@@ -12,7 +12,7 @@ class MeasuredStep:
     `microbatches` are those of each data-parallel replica, each of `microbatch_size` sequences; `sizes` are the tensor,
     context, expert and data sizes as pairs (name, size); `pipeline` is the number of pipeline devices, each with
     `chunks` stages. `sequence` is None where the configuration gives it; `schedule` None for 1F1B or interleaved 1F1B.
-    `partition` has the layers of each stage, None where they are cut evenly.
+    `partition` has the number of layers of each stage, None where they are cut evenly.
 
     `recompute` is what a recomputed layer computes again: none, full, or modules joined by +. On each stage one layer
     in `recompute_every` is recomputed, and if `recompute_layers` is not None no more than so many, the first ones

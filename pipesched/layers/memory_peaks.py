@@ -56,7 +56,7 @@ class Peak:
     place: str
 
     def coefficients(self) -> dict[Unknown, int]:
-        """Return by unknown how often it is in the peak.
+        """Return by unknown how often it is in the peak, without those that are not in it.
 
         The unknowns `first` and `last` are extra memory of the first and last device, such as of embedding and head,
         whose layers have no unknowns of their own.

@@ -17,8 +17,8 @@ from pipesched.layers.parameters import NO_PARAMETERS, Parameters
 class Model:
     """A model's layers in order; entries with the same name are equal except in `count` and `with_previous`.
 
-    `forward_overhead` and `backward_overhead` are times that every stage adds to each of its passes; `parameters` is
-    the work of stages for their parameters. With `empty_stages` a stage may have no layer.
+    Every stage adds the time `forward_overhead` to its F, and `backward_overhead` to its B or BW, none to its W;
+    `parameters` is the work of stages for their parameters. With `empty_stages` a stage may have no layer.
     """
 
     layers: tuple[LayerType, ...]

@@ -9,7 +9,8 @@ from typing import NamedTuple
 class Collective(NamedTuple):
     """A gathering or reduction: its stream, and the time that every stage adds to that of its layers.
 
-    It runs in `parts` equal parts, or with `each_microbatch` once after each micro-batch's backward.
+    The time is in the file's unit, of all parts together. It runs in `parts` equal parts, or with `each_microbatch`
+    once after each micro-batch's backward.
     """
 
     stream: str

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from pipesched.layers.layer import LayerType
 from pipesched.layers.model import Model
-from pipesched.problem.quantities import StageId
 
 
 class Recomputed(NamedTuple):
@@ -36,8 +35,8 @@ class Partition:
     def stages(self) -> int:
         return len(self.counts)
 
-    def recomputed_on(self, stage: StageId) -> tuple[Recomputed, ...]:
-        """Return the recomputation on a stage."""
+    def recomputed_on(self, stage: int) -> tuple[Recomputed, ...]:
+        """Return the recomputation on the stage with this place in a chain, from 0."""
         return self.recompute[stage] if self.recompute else ()
 
     def ranges(self) -> tuple[range, ...]:
@@ -60,7 +59,7 @@ class Partition:
 
 
 def mistakes(model: Model, partition: Partition) -> list[str]:
-    """Return the reasons why the model cannot be cut by this partition; empty if it can."""
+    """Return the reasons why the model cannot be cut by the partition's `counts`; empty if it can."""
     found = []
     if sum(partition.counts) != len(model.sequence):
         found.append(f"found {sum(partition.counts)} layers in all; allowed: the model's {len(model.sequence)}")

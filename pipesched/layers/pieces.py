@@ -106,8 +106,9 @@ def of_piece(model: Model, start: Fraction, end: Fraction, tick: Fraction, step:
     """Return the model's costs for the piece from `start` to `end`, shares of the sequence from 0 to 1.
 
     All are in the file's units: times are multiples of `tick`, amounts of memory of `step`. Times of passes and
-    activations, summed over all pieces, are those of the whole sequence. What does not belong to a micro-batch, such as
-    static memory, is not divided.
+    activations, summed over all pieces, are those of the whole sequence. A layer's `activation` is then without its
+    `kept_for_later`, which a piece takes in addition. What does not belong to a micro-batch, such as static memory, is
+    not divided.
     """
     between = _Between(start, end, tick, step)
     return replace(model, layers=tuple(map(between.layer, model.layers)))

@@ -253,7 +253,10 @@ class PlanProblem:
         return with_receipts(trunk) if cluster.rendezvous else trunk
 
     def costs(self, placement: Placement, partition: Partition) -> list[StageCosts]:
-        """Return the costs of every stage of the placement on its device; ValueError for more or fewer stages."""
+        """Return the costs of every stage of the placement on its device, by number of the stage.
+
+        ValueError if the partition has more or fewer stages than a chain.
+        """
         if partition.stages != len(placement.chains[0]):
             raise ValueError(
                 f"found {partition.stages} stages; allowed: the {len(placement.chains[0])} of the placement"
@@ -333,7 +336,7 @@ class PlanProblem:
         return Gather(TaskSpec(own.of.stream, self.ticks(costs.gather)), self._whole_memory(costs.gathered), most)
 
     def ticks(self, time: Fraction) -> Ticks:
-        """Return a time, in the file's unit, in ticks."""
+        """Return a time, in the file's unit, in ticks, of which it must be a multiple."""
         ticks = time / self.tick
         assert ticks.denominator == 1, "times are multiples of the tick"
         return int(ticks)

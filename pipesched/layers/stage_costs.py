@@ -72,7 +72,7 @@ class StageCosts:
 
 
 def stage_costs(model: Model, partition: Partition) -> tuple[StageCosts, ...]:
-    """Return the costs of every stage of a partition.
+    """Return the costs of every stage of a partition, in order, on a device of speed 1.
 
     ValueError if more layers of a name are recomputed than a stage has, KeyError if they do not have the mode.
     """
@@ -92,7 +92,7 @@ def _costs_of_range(model: Model, layers: range, recomputed: tuple[Recomputed, .
 
 
 def costs_of(model: Model, layers: Sequence[LayerType], recomputed: Sequence[Recomputed] = ()) -> StageCosts:
-    """Return the costs of a stage with these layers.
+    """Return the costs of a stage with these layers, one entry for each, on a device of speed 1.
 
     A recomputed layer adds its time to B as well as to a full backward. While it waits for its W it holds as much as a
     layer that was not recomputed. Raises `ValueError` if more layers of a name are recomputed than the stage has, and

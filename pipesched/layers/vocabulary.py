@@ -93,9 +93,9 @@ class FreeVocabulary(Addition):
 
 
 def sharing(plan: PlanProblem) -> PlanProblem:
-    """Return the plan problem in which every device has a part of embedding and head, in finer units.
+    """Return the plan problem in which every device has a part of embedding and head.
 
-    A partition that is given (`counts`) is dropped.
+    Its `tick` and `resolution` are as much finer as parts need, and a partition that is given (`counts`) is dropped.
     """
     model, shared = _without_vocabulary(plan.model)
     finer = lcm(*(cluster.devices for _, cluster in plan.clusters or (("", plan.cluster),)))

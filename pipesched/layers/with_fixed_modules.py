@@ -20,7 +20,8 @@ def with_fixed_modules(problem: Problem, plan: PlanProblem) -> Problem:
     """Return the problem of a partition with the plan problem's modules as further stages.
 
     A collective that joins the parts of a module takes as long as the longest transfer; parts after the last stage have
-    two of them for each micro-batch. `ValueError` if the problem has several chains.
+    two of them for each micro-batch. `ValueError` if the problem has several chains, or several additions of the plan
+    problem have modules.
     """
     feeding = [module for module in plan.modules if module.joins is Joins.FEEDS]
     in_parts = [module for module in plan.modules if module.joins is not Joins.FEEDS]

@@ -50,9 +50,9 @@ class BatchSizes:
 
     @property
     def best(self) -> SizeResult | None:
-        """The first result with the most free memory, if that is maximised, and then the least value.
+        """The result with the most free memory, if that is maximised, and then the least value.
 
-        None if no result has a schedule.
+        The first of equal ones; None if no result has a schedule.
         """
         return min((one for one in self.results if one.value is not None), key=_achieved, default=None)
 

@@ -86,7 +86,8 @@ class Candidate:
 def ranked(candidates: Iterable[Candidate], objective: Objective) -> list[Candidate]:
     """Return the candidates, best first.
 
-    Those that fit come first, by value, then those that do not fit, then those that do not apply.
+    Those that fit come first, by value, then those that do not fit, also by value, then those that do not apply. Equal
+    ones keep their order.
     """
 
     def rank(one: Candidate) -> tuple[bool, bool, int]:

@@ -15,7 +15,10 @@ OURS = "pipesched"  # the name of the schedule that the solve found
 
 
 def with_solution(solution: Solution) -> list[Candidate]:
-    """Return the published schedules, best first, followed by the schedule found."""
+    """Return the published schedules, best first, followed by the schedule found if there is one.
+
+    Those that do not fit or apply are included.
+    """
     found = ranked(solution.candidates, solution.problem.objective)
     if solution.metrics is not None:
         found.append(Candidate(OURS, solution.timeline, solution.metrics, True))

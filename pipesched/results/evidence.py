@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from pipesched.problem.formatting import visible
-from pipesched.problem.quantities import DeviceId, StageId
+from pipesched.problem.quantities import DeviceId, StageId, TaskPart
 from pipesched.results.diagram_evidence import Diagram
 
 
@@ -195,7 +195,7 @@ class TasksAsStages:
     """
 
     form: ClassVar[str] = "tasks as stages"
-    stages: tuple[tuple[int, int | None, int | None, int | None], ...]
+    stages: tuple[tuple[StageId, TaskPart | None, TaskPart | None, TaskPart | None], ...]
 
 
 # In the order in which they are applied: one applied later may be within one applied earlier.
@@ -253,5 +253,8 @@ Evidence = (
 
 
 def relaxation_of(evidence: Evidence | None) -> RelaxedBy | None:
-    """Return the relaxation whose problem the evidence is about; None where it is about the problem itself."""
+    """Return the relaxation whose problem the evidence is about, the first if it names several.
+
+    None where it is about the problem itself, or there is no evidence.
+    """
     return evidence.relaxation if isinstance(evidence, OfRelaxed) else None

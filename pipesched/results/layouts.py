@@ -16,8 +16,8 @@ NO_FIRST_PLAN = "no first plan of it fits the memory"
 class ExpectedError(NamedTuple):
     """The expected error of predicted steps: `mean` relative error over `rows` measured steps of this `kind`.
 
-    `ratio` is the error of the ratio of two layouts' steps, over `pairs` of measured layouts of one model on the same
-    GPUs.
+    `ratio` is the mean relative error of the ratio of two layouts' steps, over `pairs` of measured layouts of one model
+    on the same GPUs. Errors are shares of 1; a kind is a family of GPUs and a type of model, such as `H100 dense`.
     """
 
     kind: str
@@ -43,13 +43,14 @@ class LayoutRow:
 
     `step` has the `total` time, and its parts `pipeline` (also `pipeline_time`), `exchange` and `optimizer`. No
     pipeline of the layout is faster than `lower_bound`, which `gap` is relative to, no step faster than
-    `step_lower_bound`; both are None where the layout was not examined. `searched` is text: that its plans were
-    searched, or that it has the first plan made; `fits` is True if a plan is known. `chunks` is the number of stages a
-    device. `idle` is a share of the pipeline's time, mean over the devices, `peak_memory` by device, `partition` the
-    layers of each stage. `equal`: its step is longer than the best one by at most the expected error of their ratio.
-    `reason`: why there is no plan, or no search. `assumed` are the rates of its plan file. `mfu` is the share of the
-    GPUs' peak rate that the model's operations use. `tensor`, `context`, `data` and `expert` are the numbers of devices
-    of each kind of parallelism.
+    `step_lower_bound`; both are None where the layout was not examined. `searched` is `EXACT` if its plans were
+    searched, `FIRST` if it has the first plan made; `fits` is True if a plan is known. `chunks` is the number of stages
+    a device. `idle` is a share of the pipeline's time, mean over the devices, `peak_memory` by device, `partition` the
+    number of layers of each stage, `recomputed_layers` that of recomputed ones on all stages. `equal`: its step is
+    longer than the best one by at most the expected error of their ratio. `reason`: why there is no plan, or no search.
+    `assumed` are the rates of its plan file. `mfu` is the share of the GPUs' peak rate that the model's operations use,
+    `tokens_per_second` that of all GPUs together. `tensor`, `context`, `pipeline`, `data` and `expert` are the numbers
+    of devices of each kind of parallelism, `microbatches` those of each data-parallel replica.
     """
 
     tensor: int
@@ -111,7 +112,7 @@ class LayoutRow:
 class Layouts(Tabular):
     """All layouts of a model on a number of GPUs, by step time; those without a plan are last.
 
-    A step has `sequences` of `sequence` tokens. `refused` gives the reason for layouts that were not examined.
+    A step has `sequences` of `sequence` tokens. `refused` gives, by layout as text, the reason why it was not examined.
     `recommended` is the simplest of those as good as the best, None if none fits. No step of any layout is faster than
     `step_lower_bound`, in ms; it is None if some layouts were not examined. `rows` are the layouts, `hardware` the name
     of the devices.

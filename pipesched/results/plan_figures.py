@@ -66,8 +66,8 @@ class StepTime(NamedTuple):
 class StageRow:
     """One stage of a plan: its device, layers, costs, and recomputed layers.
 
-    Layers are given as runs (layer type, number of equal layers). `recomputed` is the number of recomputed layers by
-    mode, `again` by type of layer.
+    Layers are given as runs (layer type, number of equal layers), `costs` as they are on the device. `recomputed` is
+    the number of recomputed layers by name of their mode, `again` by name of their type.
     """
 
     stage: StageId
@@ -188,7 +188,7 @@ def stage_rows(plan: PlanProblem, best: PlanCandidate) -> list[StageRow]:
 
 
 def device_memory(plan: PlanProblem, best: PlanCandidate) -> list[DeviceMemory]:
-    """Return the memory of each device at its peak: parameters, activations, and what recomputation saves."""
+    """Return the memory of each device, by number, at its peak: parameters, activations, what recomputation saves."""
     problem, capacity = best.timeline.problem, plan.all_devices.capacity
     rows = stage_rows(plan, best)
     parts = [stage for module in plan.modules for stage in module.parts]

@@ -55,11 +55,12 @@ class Solution(Tabular):
     """The answer to a solve. Values are in the file's time unit, fields ending in `_ticks` in ticks of `problem`.
 
     `problem` has finer ticks than the one given if value or bound are a fraction of its tick; `in_ticks_of` converts.
-    No schedule has a value less than `lower_bound_ticks`, as `certificate` proves. `timeline` is the schedule found and
-    `metrics` has its figures, both None without one; for a period it is the pattern unrolled. `reason` says why an
-    infeasible problem is so. `candidates` are the published schedules, `history` the moments at which value or bound
-    improved. `interrupted`: the user stopped the search; `notes` has further remarks. `parts` are the subsolvers that
-    ran, with the seconds that each took; some ran in parallel.
+    No schedule has a value less than `lower_bound_ticks`, as `certificate` proves, None where there is no proof, as of
+    an infeasible problem. `timeline` is the schedule found and `metrics` has its figures, both None without one; for a
+    period it is the pattern unrolled. `reason` says why an infeasible problem is so. `candidates` are the published
+    schedules in no order of value (`ranked` sorts them), `history` the moments at which value or bound improved, in
+    order. `interrupted`: the user stopped the search; `notes` has further remarks. `parts` are the subsolvers that ran,
+    with the seconds that each took; some ran in parallel.
 
     `free` is the free memory, if it is maximised first. The capacities of `problem` are then without that amount, and
     value and bound are those of the schedules that leave as much. `wall_seconds` is the time that the solve took.

@@ -29,7 +29,8 @@ def cool_down(problem: Problem, evidence: ReturnTo) -> Ticks:
     """Return a lower bound, in ticks, of the makespan, or of the span of the other device.
 
     Raises `RefusedEvidenceError` if the device has stages of several chains or none, if its micro-batches do not pass
-    the other device before, if passes may run in blocks, or if memory has no room for a micro-batch.
+    the other device before, if passes may run in blocks, if memory has no room for a micro-batch, or if the numbers of
+    backwards left are too many to try.
     """
     here = OneDevice(problem, evidence.device)
     if len(here.chains) != 1:

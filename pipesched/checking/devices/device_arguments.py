@@ -10,9 +10,10 @@ from pipesched.results.evidence import OnDevice, OnStage
 
 
 def load(problem: Problem, evidence: OnDevice) -> Ticks:
-    """Argument: a device does all its work, one pass at a time, after the earliest start of its first pass.
+    """Argument: a device does all its work, one pass at a time; for the makespan after its first pass can start.
 
-    Returns the lower bound in ticks.
+    Returns the lower bound in ticks. Raises `RefusedEvidenceError` if there is no such device or no micro-batch passes
+    it.
     """
     here = OneDevice(problem, evidence.device)
     return (here.first_start if problem.objective.from_zero else 0) + here.work
@@ -22,7 +23,8 @@ def round_trip(problem: Problem, evidence: OnDevice) -> Ticks:
     """Argument: a device's work and its idle time, before the first backward and after the last forward.
 
     If a backward starts before the last forward, the two idle times are apart and add up. If none does, they may be the
-    same time, and the longer one counts. Returns the lower bound in ticks.
+    same time, and the longer one counts. Returns the lower bound in ticks. Raises `RefusedEvidenceError` if there is no
+    such device or no micro-batch passes it.
     """
     here = OneDevice(problem, evidence.device)
     at_last = here.idle_at_last()

@@ -21,8 +21,10 @@ class OneDevice:
 
     `RefusedEvidenceError` if there is no such device or no micro-batch passes it.
 
-    `chains` are the device's stages chain by chain, in walking order; `times` are the least times of all stages of the
-    problem. `count[s]` is the number of micro-batches of stage s, `room` the memory for activations, None if unlimited.
+    `chains` are the device's stages chain by chain, in walking order, and `stages` those of all chains; both without
+    stages and chains that no micro-batch passes. `times` are the least times of all stages of the problem by number.
+    `count[s]` is the number of micro-batches of stage s, `room` the memory for activations in steps, None if unlimited.
+    `blocks` is True if any stage of the problem may run in a block.
     """
 
     def __init__(self, problem: Problem, device: DeviceId, times: Sequence[LeastTimes] | None = None) -> None:
@@ -209,7 +211,8 @@ def most_in(room: MemorySteps | None, items: list[Item]) -> int:
     """Return an upper bound on the total value of items that fit into the room; items are (value, size, count).
 
     For two sizes all choices are tried; for more, items are taken by value for size, and a fraction of the last one
-    counts. Items of size 0 count in full. If the room is None, all items fit.
+    counts, rounded down in the end. Items of size 0 or less count in full and take nothing. None as room: all items
+    fit; a negative room counts as 0.
     """
     together: dict[tuple[int, int], int] = {}
     for value, size, count in items:

@@ -43,7 +43,8 @@ def values_by_numbers(here: OneDevice) -> tuple[ModeNumbers, Table]:
     """Return the possible numbers of passes outside of blocks and of split backwards, and a bound for each pair.
 
     The bounds, in ticks on the objective, are a table with a row for each number of passes outside of blocks and a
-    column for each number of split backwards.
+    column for each number of split backwards; only those where `possible` is True count. `NotCoveredError` for blocks
+    on some of the device's stages alone, or for sums of times that are too long.
     """
     numbers = ModeNumbers(here)
     # Where no backward in full memory makes room by itself, memory is full at the first backward, or has room for one.
@@ -78,9 +79,10 @@ class ModeNumbers:
 
     `alone` has the numbers of passes outside of blocks that are considered, `split` those of split backwards. Tables
     have a row for each entry of `alone` and a column for each of `split`: `possible` is True for the pairs that can
-    occur, `work` is the least ticks of all passes. `mixed` is True for the rows in which some backward runs before the
-    last forward. `total` is the number of forwards. `NotCoveredError` for blocks on some of the device's stages alone,
-    or for sums of times that are too long.
+    occur, `work` is the least ticks of all passes. If there are too many pairs, the only column stands for the best
+    number of split backwards. `mixed` is True for the rows in which some backward runs before the last forward. `total`
+    is the number of forwards, `stages` has the device's stages by number, and `splits` is True if all of them have a W.
+    `NotCoveredError` for blocks on some of the device's stages alone, or for sums of times that are too long.
     """
 
     def __init__(self, here: OneDevice) -> None:

@@ -24,7 +24,7 @@ _MOST_SUMS = 10_000
 def integral_warm_up(problem: Problem, evidence: OnDevice, bound: Fraction | Ticks) -> Fraction | Ticks:
     """Return `bound`, in ticks, if every lower value would make a device's first backward start too late.
 
-    Otherwise raise `RefusedEvidenceError`.
+    Otherwise, and if the evidence's device does not have stages of exactly one chain, raise `RefusedEvidenceError`.
     """
     last = OneDevice(problem, evidence.device)
     if len(last.chains) != 1:

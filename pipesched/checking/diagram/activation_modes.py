@@ -46,8 +46,9 @@ _MAX_THRESHOLD = 2**50
 def activation_mode_diagram(problem: Problem, evidence: Diagram) -> Ticks:
     """Return the least end, in ticks, of all orders that end before the threshold `evidence.below`.
 
-    The threshold itself if there are none. Raises `NotCoveredError` for problems with overlapped blocks. Raises
-    `RefusedEvidenceError` if the evidence does not fit the problem.
+    The threshold itself, in ticks of the problem, if there are none. Raises `NotCoveredError` for problems with
+    overlapped blocks or quantities that the check does not know, or if orders are too many, and `RefusedEvidenceError`
+    if the evidence does not fit the problem.
     """
     require_covered(problem, _KNOWN)
     if problem.overlaps:

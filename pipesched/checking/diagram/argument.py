@@ -39,7 +39,8 @@ _MAX_LABELS, _MAX_THRESHOLD = 1024, 2**50
 def decision_diagram(problem: Problem, evidence: Diagram, stage_of: tuple[StageId, ...] | None = None) -> Ticks:
     """Return the least end, in ticks, of the orders of the evidence's stages, or the threshold `below` if that is less.
 
-    Where stages are tasks, `stage_of` gives for each the number of the stage that its tasks belong to. Raises
+    The threshold is in ticks of the problem; None bounds nothing. Where stages are tasks, `stage_of` gives for each
+    stage of the problem the original one whose passes its tasks are part of; None where they are not. Raises
     `RefusedEvidenceError` if the evidence does not fit the problem. Raises `NotCoveredError` if numbers are too large
     or orders too many.
     """
@@ -77,7 +78,7 @@ def decision_diagram(problem: Problem, evidence: Diagram, stage_of: tuple[StageI
 def _require(problem: Problem, evidence: Diagram) -> None:
     """Raise `RefusedEvidenceError` unless the evidence is a diagram that bounds the problem.
 
-    Raises `NotCoveredError` for problems that diagrams do not cover.
+    Raises `NotCoveredError` if passes of several tasks are in a diagram that may have none.
     """
     where, stages, fewer_stages, device = problem.placement, evidence.stages, evidence.guide, evidence.device
     for some in (stages, fewer_stages):

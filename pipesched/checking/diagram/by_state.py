@@ -44,9 +44,10 @@ class StateModel(Protocol[State]):
 
 
 class ByState(Generic[State]):
-    """A `StateModel` as a `Model` of the replay.
+    """A `StateModel` as a `Model` of the replay, without completion bounds or repetition.
 
-    All labels of a state are arrays, without completion bounds or repetition.
+    The key of a state is a number, given when it is first reached. A layer can be expanded only once: the numbers of
+    its states are forgotten then. The check gives up after `most` labels.
     """
 
     most = 3_000_000

@@ -41,9 +41,10 @@ class ChainSteps:
         self._repeats = not bounds and one_chain and from_start and bool((steps.together < 0).all())
 
     def successors(self, layer: Layer, done: int, threshold: int) -> Iterator[Successors]:
-        """Yield the labels of a layer after each single step, then after each block, if they end before `threshold`.
+        """Yield the labels of a layer after each single step, then after each block, which is two layers further.
 
-        `done` is the number of steps run before the layer.
+        Labels with a micro-batch that is done at `threshold` ticks or later are left out. `done` is the number of steps
+        run before the layer.
         """
         run = runs_of(layer.keys, done, self._steps)
         moves = moves_from(layer.keys, run, self._steps)
@@ -72,7 +73,8 @@ class ChainSteps:
         """Return the layer after skipping rounds that only repeat earlier ones, and the number of layers skipped.
 
         In a round every step runs once. Rounds are skipped for a single chain without completion bounds, once enough of
-        them are known; else the number is 0. `done` is the number of steps run before the layer.
+        them are known; else the number is 0. Layers after whole rounds are kept for this, so that each is to be passed
+        once, in order. `done` is the number of steps run before the layer.
         """
         size = len(self._steps.ticks)
         if not self._repeats or done % size or len(self._rounds) == _ROUNDS:

@@ -27,7 +27,8 @@ NEVER, FOREVER, _MOST_NUMBERS = -(2**29), 2**29, 60_000_000
 def reachable(steps: Steps) -> list[Layer]:
     """Return the keys of the states that some order reaches before its end.
 
-    They are layers without labels, by number of steps run. Raises `NotCoveredError` if there are too many.
+    They are a list by number of steps run, of layers without labels, whose `at` is empty. Raises `NotCoveredError` if
+    there are too many.
     """
     none, left = np.zeros(0, np.int64), _MOST_NUMBERS
     keys, waits, layers = np.zeros(1, np.int64), none, list[Layer]()
@@ -46,8 +47,9 @@ def reachable(steps: Steps) -> list[Layer]:
 def completions(walk: Walk, layers: Sequence[Layer], rows: int = 1, threshold: int = 0) -> list[Layer]:
     """Return for each layer the completion bounds of its states from which an order can end, in rows.
 
-    A row has the least remaining ticks after each time of a label. `rows` is the most kept for each state. Where layers
-    have labels, rows are omitted with which every label ends at `threshold` or later. Raises `NotCoveredError` if
+    `layers` are all layers of `walk`, by number of steps run, and so is the result. A row has the least remaining ticks
+    after each time of a label, `NEVER` if nothing waits for it. `rows` is the most kept for each state. Where layers
+    have labels, rows are omitted with which every label ends at `threshold` ticks or later. Raises `NotCoveredError` if
     numbers are too large or orders too many.
     """
     steps, left = walk.steps, _MOST_NUMBERS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pipesched.checking.devices.least_times import LeastTimes, least_times
 from pipesched.problem.passes import RECOMPUTATIONS
@@ -16,6 +16,12 @@ ANY, _DONE = -1, 5
 # What a micro-batch has run: nothing; a copy out that has not ended; one that has, so that the copy back is next.
 FORWARD, COPIED, _BACK = -1, 1, 2
 
+# A modelled stage, a device of modelled stages, a stream of these devices, a queue of times: indices in
+# `Orders.stages`, in `Orders.devices`, in what a label has by stream (compute streams first), and in `Times`.
+ModelledStageId: TypeAlias = int
+ModelledDeviceId: TypeAlias = int
+StreamId: TypeAlias = int
+QueueId: TypeAlias = int
 State = tuple[int, ...]
 # Free times by stream, compute streams first; when each device has run all it could; the end so far; then queues of
 # times, oldest first.
@@ -41,21 +47,21 @@ class ActivationMode(NamedTuple):
     """A mode of a stage's activation.
 
     States count micro-batches at each step since the forward from entry `slot` on. `holds` has by step the memory in
-    use, `work` the compute ticks left. Queues are given by their numbers. The queue `ready` has the least starts of
-    gradients. An offloaded activation waits in the queue `waits` for the stream `out`, is copied until the times in
-    `ran`, and is reloaded on `back`, both given as (number of the stream, ticks); a recomputed one has one step, on the
-    compute stream.
+    use, `work` the compute ticks left before the gradient. The queue `ready` has the least starts of gradients. An
+    offloaded activation waits in the queue `waits` for the stream `out`, is copied until the times in `ran`, and is
+    reloaded on `back`, both given as (stream, ticks); `waits` is 0 in other modes. A recomputed one has one step, on
+    the compute stream.
     """
 
-    stage: StageId
+    stage: ModelledStageId
     slot: int
     holds: tuple[MemorySteps, ...]
     work: tuple[Ticks, ...]
-    ready: int
-    waits: int = 0
-    ran: int = 0
-    out: tuple[int, Ticks] = (0, 0)
-    back: tuple[int, Ticks] = (0, 0)
+    ready: QueueId
+    waits: QueueId = 0
+    ran: QueueId = 0
+    out: tuple[StreamId, Ticks] = (0, 0)
+    back: tuple[StreamId, Ticks] = (0, 0)
 
     @property
     def slots(self) -> range:
@@ -65,22 +71,22 @@ class ActivationMode(NamedTuple):
 class ModelledStage(NamedTuple):
     """A modelled stage: its device, number of micro-batches, memory of an activation, least times, and modes.
 
-    `device` is an index among the devices of modelled stages, queues are given by their numbers. States count its
-    forwards at entry `begun`. Its next forwards wait in `forward_queue`, its gradients in `gradient_queue`. `back` is
-    the time from the end of a gradient until the chain's first stage has nothing left. `before` and `after` are the
-    numbers of the modelled stages next to it on its chain; None for the chain's first and last modelled one.
+    States count its forwards at entry `begun`. Its next forwards wait in `forward_queue`, its gradients in
+    `gradient_queue`. `back` is the time from the end of a gradient until the chain's first stage has nothing left.
+    `before` and `after` are the modelled stages next to it on its chain; None for the chain's first and last modelled
+    one.
     """
 
-    device: int
+    device: ModelledDeviceId
     number: int
     activation: MemorySteps
     times: LeastTimes
     back: Ticks
     begun: int
-    forward_queue: int
-    gradient_queue: int
-    before: int | None
-    after: int | None
+    forward_queue: QueueId
+    gradient_queue: QueueId
+    before: ModelledStageId | None
+    after: ModelledStageId | None
     modes: list[ActivationMode]
 
     @property
@@ -98,8 +104,8 @@ class Move(NamedTuple):
     """A step of a micro-batch in a mode, and the state after the step.
 
     `phase` is the number of steps since the micro-batch's forward (-1: the forward). At most `open_` weight passes may
-    be pending then. A reload with `after_last_step` starts after the last step of the compute stream; else while a step
-    of that stream runs, which has `later` ticks of weight work after it if it is a gradient.
+    be pending then (-1: any number). A reload with `after_last_step` starts after the last step of the compute stream;
+    else while a step of that stream runs, which has `later` ticks of weight work after it if it is a gradient.
     """
 
     mode: ActivationMode
@@ -107,7 +113,7 @@ class Move(NamedTuple):
     state: State
     open_: int = ANY
     after_last_step: bool = False
-    later: int = 0
+    later: Ticks = 0
 
 
 class Orders:
@@ -116,7 +122,11 @@ class Orders:
     A state is a tuple of numbers: by device the stage (from 1) whose gradient it runs, 0 where that does not matter;
     then by stage how many micro-batches have begun and how many are at each step of each mode. `moves(state)` yields
     its moves, `begin()` is the first label, `cuts(state)` are the indices where the groups of a label's times begin in
-    that state, and the label's length. `owner` is the device whose span counts, None for the makespan.
+    that state, and the label's length. `first` and `last` are the states before and after all steps.
+
+    `owner` is the modelled device whose span counts, None for the makespan. By modelled device, `of_device` has its
+    stages, `streams_of` its streams, and `longest` the ticks of its longest weight pass. `waiting` has for each queue
+    the stream that waits for its times, or None. `rank` is the number of steps run in a state, as a linear form.
     """
 
     def __init__(self, problem: Problem, stages: tuple[StageId, ...], owner: DeviceId | None) -> None:
@@ -127,7 +137,7 @@ class Orders:
         self.stages, self._entries = list[ModelledStage](), len(self.devices)
         self._streams = [(n, problem.stages[0].stream) for n in range(len(self.devices))]
         # The stream that waits for the times of a queue, if any.
-        self.waiting: list[int | None] = [None] * _QUEUES
+        self.waiting: list[StreamId | None] = [None] * _QUEUES
         for along in where.chains:
             modelled = [s for s in along if s in stages]
             for n, s in enumerate(modelled):
@@ -195,11 +205,11 @@ class Orders:
         self._entries += number
         return self._entries - number
 
-    def _queue(self, waiting: int | None) -> int:
+    def _queue(self, waiting: StreamId | None) -> QueueId:
         self.waiting.append(waiting)
         return len(self.waiting) - 1
 
-    def _stream(self, device: int, name: str) -> int:
+    def _stream(self, device: ModelledDeviceId, name: str) -> StreamId:
         if (device, name) not in self._streams:
             self._streams.append((device, name))
         return self._streams.index((device, name))
@@ -299,7 +309,7 @@ class Orders:
             if self._fits(device, more + memory_of_running):
                 yield Move(mode, phase, new, self._pending_weights(device, more + memory_of_running), later=later)
 
-    def _state_after(self, state: State, device: int | None, *changes: tuple[int, int]) -> State:
+    def _state_after(self, state: State, device: ModelledDeviceId | None, *changes: tuple[int, int]) -> State:
         """Return the state with some entries changed; `changes` are (index of an entry, number to add).
 
         With `device`, a step of its compute stream has run: its entry for the stage whose gradient it runs is reset to
@@ -313,14 +323,14 @@ class Orders:
                 new[entry] += change
         return tuple(new)
 
-    def _fits(self, device: int, in_use: MemorySteps) -> bool:
+    def _fits(self, device: ModelledDeviceId, in_use: MemorySteps) -> bool:
         room = self._rooms[device]
         return room is None or in_use <= room
 
-    def _pending_weights(self, device: int, in_use: MemorySteps) -> int:
+    def _pending_weights(self, device: ModelledDeviceId, in_use: MemorySteps) -> int:
         """Return the number of weight passes that may be pending on a device at the memory level `in_use`.
 
-        `ANY` without a limit. `device` is an index in `devices`, those of the modelled stages.
+        `ANY` without a limit.
         """
         room, memory_each = self._rooms[device], self._open[device]
         return ANY if room is None or memory_each <= 0 else (room - in_use) // memory_each

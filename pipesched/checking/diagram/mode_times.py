@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from pipesched.checking.diagram.mode_steps import ANY, COPIED, END, FORWARD, FREE, RUN, Move, Orders, Times, sum_over
+from pipesched.checking.diagram.mode_steps import (
+    ANY,
+    COPIED,
+    END,
+    FORWARD,
+    FREE,
+    RUN,
+    ModelledDeviceId,
+    Move,
+    Orders,
+    StreamId,
+    Times,
+    sum_over,
+)
 from pipesched.problem.quantities import Ticks
 
 
 def run(orders: Orders, times: Times, move: Move, over: Ticks | None) -> Times | None:
-    """Return the times after a move.
+    """Return the times after a move, as new lists.
 
     None if the first offload to end, at tick `over`, ends no later than the move starts. An offload's end is a move of
     its own, taken before others: for such a move the result is None unless its end is `over`. `over` None: no offload
@@ -75,13 +88,17 @@ def _save(orders: Orders, new: Times, move: Move) -> Ticks:
 
 
 def _step(
-    orders: Orders, new: Times, stream: int, device: int, what: tuple[int, int, int], open_: int
+    orders: Orders,
+    new: Times,
+    stream: StreamId,
+    device: ModelledDeviceId,
+    what: tuple[Ticks, Ticks, Ticks],
+    open_: int,
 ) -> tuple[Ticks, Ticks]:
     """Run a step on a stream; changes `new` and returns its start and end.
 
-    `stream` is the number of the stream; it is that of the `device`, an index in `Orders.devices`, if that is its
-    compute stream. `what` is the earliest start, the ticks, and the ticks of weight work added; `open_` is the number
-    of weight passes that may be pending.
+    `stream` equals `device` if it is that device's compute stream. `what` is the earliest start, the ticks, and the
+    ticks of weight work added; `open_` is the number of weight passes that may be pending (`ANY`: any number).
     """
     soonest, ticks, later = what
     start = max(new[FREE][stream], soonest)
@@ -93,9 +110,9 @@ def _step(
     return start, start + ticks
 
 
-def _others(orders: Orders, times: Times, device: int, open_: int) -> Ticks:
-    """Return the tick at which all weight passes of a device but `open_` pending ones have ended.
+def _others(orders: Orders, times: Times, device: ModelledDeviceId, open_: int) -> Ticks:
+    """Return the tick by which all weight passes of a device but `open_` pending ones have ended.
 
-    0 if any number may be pending.
+    0 if any number may be pending (`ANY`).
     """
     return 0 if open_ == ANY else times[RUN][device] - open_ * orders.longest[device]

@@ -62,10 +62,10 @@ class Model(Protocol):
         """
 
     def admitted(self, found: Layer, order: Numbers, done: int, threshold: int) -> Labels | None:
-        """Return an array with True for each label that completion bounds admit; None if the model has no such bounds.
+        """Return by row of `found.labels` True if completion bounds admit it; None if the model has no such bounds.
 
-        The labels in `found` are unsorted: those of state n are numbers `order[at[n]:at[n + 1]]`. `done` is the number
-        of layers before, `threshold` the ticks before which orders have to end.
+        The labels in `found` are unsorted: those of state n are rows `order[found.at[n]:found.at[n + 1]]`. `done` is
+        the number of layers before, `threshold` the ticks before which orders have to end.
         """
 
     def repeated(self, layer: Layer, done: int) -> tuple[Layer, int]:

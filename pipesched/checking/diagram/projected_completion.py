@@ -26,8 +26,9 @@ class SmallerBounds(NamedTuple):
     `places` are their steps among those of more stages, which add `weights` to a key, and `ending` those without which
     their order isn't over. By step of more stages: the `first` and `last` of the fewer in its chain, -1 for none, the
     `column` of these, and `alone` the time from the end of the last of them before it to that of the step before it.
-    `free` is the column of their first device, `columns` those of more stages for each of their times of devices. Those
-    with n steps run have keys from `since[n]` on, and each has rows from `at` on.
+    `free` is the column of their first device, `columns` those of more stages for each of their times of devices. The
+    states with n steps run have the keys `keys[since[n]:since[n + 1]]`, the state with `keys[k]` the bounds
+    `rows[at[k]:at[k + 1]]`, in ticks.
     """
 
     places: Numbers

@@ -16,10 +16,11 @@ _LONGEST, _MOST = 12, 3_000
 
 
 def shared_digits(admitted: int, steps: int, most_states: int) -> Numbers | None:
-    """Return, by value of a digit, how many micro-batches have last run each of the steps that share the digit.
+    """Return a table: how many micro-batches have last run each step that shares a digit (column), by its value (row).
 
     At most `admitted` micro-batches are in flight, each of which has run one of `steps` steps last. As few steps share
-    a digit as give keys of at most `most_states`. None if there are no such digits.
+    a digit as give keys of at most `most_states`. Rows of values that no state has are 0. None if there are no such
+    digits, or too many choices to try.
     """
     choices, weights = np.arange(admitted + 1)[:, None], [1]
     while len(weights) < _LONGEST:

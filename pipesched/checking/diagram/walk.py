@@ -88,13 +88,14 @@ class Walk(NamedTuple):
 
 
 def walk_along(
-    problem: Problem, stages: tuple[StageId, ...], owner: DeviceId | None, stage_of: tuple[int, ...] | None = None
+    problem: Problem, stages: tuple[StageId, ...], owner: DeviceId | None, stage_of: tuple[StageId, ...] | None = None
 ) -> Walk:
     """Return the steps along these stages; devices are numbered in the order of their first stage.
 
-    `owner` is the device whose span is bounded, None for the makespan. If stages are tasks, `stage_of` has the original
-    stage of each; the weight tasks of one original stage occupy its memory together. Raises `NotCoveredError` if
-    numbers are too large, and `RefusedEvidenceError` if memory admits no micro-batch to a chain.
+    `stages` are in the order of chains. `owner` is the device whose span is bounded, None for the makespan. If stages
+    are tasks, `stage_of` has by stage the original one; the weight tasks of one original stage occupy its memory
+    together. None: each weight pass has memory of its own. Raises `NotCoveredError` if numbers are too large, and
+    `RefusedEvidenceError` if memory admits no micro-batch to a chain.
     """
     where, all_stages = problem.placement, problem.stages
     every, back, start, ends, first, last, number, admitted, column, tail = _step_rows(problem, stages, owner)

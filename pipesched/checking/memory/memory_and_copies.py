@@ -27,8 +27,9 @@ _KNOWN = frozenset(("offload", "recompute", "may_keep", "hosts", "shared_streams
 def memory_and_copies(problem: Problem, evidence: ResourceWeights) -> Fraction:
     """Return the bound, in ticks: the weighted mean of the device's resources, each activation in its cheapest mode.
 
-    Raises `NotCoveredError` for problems with overlapped blocks, and `RefusedEvidenceError` if a resource has no weight
-    or one below 0, or all are 0.
+    Raises `NotCoveredError` for problems with overlapped blocks or quantities that the check does not know, and
+    `RefusedEvidenceError` if no micro-batch passes the device, or if a resource has no weight or one below 0, or all
+    are 0.
     """
     require_covered(problem, _KNOWN)
     if problem.overlaps:
@@ -107,7 +108,7 @@ class _Resources:
         """Return by resource the ticks that an activation of stage `s` needs, if its mode keeps `keeps` on the device.
 
         `mode` is None where it stays there; entries are compute, memory if it is limited (ticks of the whole memory),
-        and the copying streams by name.
+        and the other streams that copy, in order of their names.
         """
         stage, times = self.device.problem.stages[s], self.device.times[s]
         busy = dict.fromkeys((self._compute, *self._copying), 0)

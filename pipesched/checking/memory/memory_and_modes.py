@@ -38,7 +38,8 @@ class _Weights(NamedTuple):
 def memory_and_modes(problem: Problem, evidence: OnDevice, bound: Fraction | Ticks) -> Fraction | Ticks:
     """Return `bound`, in ticks, if the memory of the evidence's device would not suffice for any lower value.
 
-    Otherwise raise `RefusedEvidenceError`. Raises `NotCoveredError` if numbers are too large.
+    Otherwise raise `RefusedEvidenceError`. Raises `NotCoveredError` if numbers are too large, or for blocks on some of
+    a device's stages alone.
     """
     limited = OneDevice(problem, evidence.device)
     if any(

@@ -16,7 +16,7 @@ from pipesched.results.evidence import MoreMemory
 
 
 def with_more_memory(plan: PlanProblem, capacities: Capacities) -> PlanProblem:
-    """Return the plan problem with these capacities, rounded down to its resolution.
+    """Return the plan problem with these capacities by device, rounded down to its resolution; None is unlimited.
 
     `RefusedEvidenceError` if there is not a capacity for each device, if some device would have less memory than
     before, if only some devices are limited, or if devices of equal memory whose order is open have unequal capacities.
@@ -38,14 +38,17 @@ def with_more_memory(plan: PlanProblem, capacities: Capacities) -> PlanProblem:
 
 
 def _of_memory(plan: PlanProblem, cluster: Cluster, more: Mapping[Fraction | None, Fraction]) -> PlanProblem:
-    """Return the plan problem on `cluster`, with each memory of its clusters and parts replaced by `more`."""
+    """Return the plan problem on `cluster`, with each memory m of its clusters and parts replaced by `more[m]`.
+
+    Unlimited if `more` is empty.
+    """
     orders = tuple((name, _with_capacity(one, more)) for name, one in plan.clusters)
     parts = tuple(_of_memory(one, _with_capacity(one.cluster, more), more) for one in plan.parts)
     return replace(plan, cluster=cluster, clusters=orders, parts=parts)
 
 
 def _with_capacity(cluster: Cluster, more: Mapping[Fraction | None, Fraction]) -> Cluster:
-    """Return the cluster with each device's memory replaced by `more`; unlimited if `more` is empty."""
+    """Return the cluster with each device's memory m replaced by `more[m]`; unlimited if `more` is empty."""
     return replace(cluster, capacity=tuple(more[less] for less in cluster.capacity or ()) if more else None)
 
 
@@ -54,8 +57,8 @@ def with_capacities(problem: Problem, relaxation: MoreMemory) -> Problem:
 
     `RefusedEvidenceError` if there is not a capacity for each device, or some device has less there.
 
-    Amounts of memory are whole in the problem's resolution, so that a capacity between two of them counts as the lower
-    one.
+    Capacities are in the file's unit, None for unlimited. Amounts of memory are whole in the problem's resolution, so
+    that a capacity between two of them counts as the lower one.
     """
     if len(relaxation.capacities) != problem.devices:
         raise RefusedEvidenceError("not as many capacities as devices")

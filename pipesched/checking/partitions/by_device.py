@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,8 +20,10 @@ from pipesched.checking.partitions.stage_options import Array, Costs, Fits, Opti
 from pipesched.layers.even import even_counts
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.objectives.period import PERIOD
-from pipesched.problem.quantities import DeviceId, StageId, Ticks
+from pipesched.problem.quantities import DeviceId, Ticks
 
+# A stage by its place on the placement's only chain, from 0.
+ChainPosition: TypeAlias = int
 # Rows beyond which nothing is said, and the bits that products of memory and time may take.
 _MOST_ROWS, _BITS = 8_000_000, 61
 
@@ -29,10 +31,11 @@ _MOST_ROWS, _BITS = 8_000_000, 61
 class _Rows(NamedTuple):
     """Partial partitions as rows of arrays.
 
-    `cuts` has the known cuts by number. In ticks, `work` is that of all stages so far, `before` and `longer` by how
-    much the path through the stages of earlier devices and of this one exceeds the shortest, `left` this device's time
-    left. `stages` are the options of this device's stages, the last first, and `around` the ticks from the end of a
-    stage's F to its B, without what earlier devices add.
+    `cuts` has by number of a cut (cut k is before stage k of the chain) its index in `Costs.cuts`; unknown cuts are
+    missing. In ticks, `work` is that of all stages so far, `before` and `longer` by how much the path through the
+    stages of earlier devices and of this one exceeds the shortest, `left` this device's time left. `stages` are the
+    options of this device's stages, the last first, and `around` the ticks from the end of a stage's F to its B,
+    without what earlier devices add.
     """
 
     cuts: dict[int, Array]
@@ -139,10 +142,11 @@ class _ByDevice:
                 return True
         return False
 
-    def _with_stage(self, rows: _Rows, k: int, options: Options, needed: Ticks) -> _Rows:
+    def _with_stage(self, rows: _Rows, k: ChainPosition, options: Options, needed: Ticks) -> _Rows:
         """Return each row extended by each stage between cuts k and k + 1 that fits the known cuts and the time left.
 
-        With the stage, the devices so far must do the work `needed`, since the others have no time for more.
+        With the stage, the devices so far must do the work `needed`, since the others have no time for more. Raises
+        `_TooManyError` if there are too many rows.
         """
         if self._given is not None:
             these = (options.begin == self._given[k]) & (options.end == self._given[k + 1])
@@ -175,13 +179,13 @@ class _ByDevice:
         least, between = self._least_layers, pairwise(sorted(found.cuts.items()))
         return found.take(np.all([cut - at >= least * (b - a) for (a, at), (b, cut) in between], axis=0))
 
-    def _there_and_back(self, rows: _Rows, first: int) -> tuple[Array, Array]:
+    def _there_and_back(self, rows: _Rows, first: ChainPosition) -> tuple[Array, Array]:
         """Return by row the ticks before the device's first F, on stage `first`, and those after its last B."""
         directions = zip(self._quick, self._lags[first], strict=True)
         there, back = (ticks[rows.cuts[first]] + first * added + lags for (ticks, added), lags in directions)
         return there, back
 
-    def _in_time(self, rows: _Rows, first: int) -> Fits:
+    def _in_time(self, rows: _Rows, first: ChainPosition) -> Fits:
         """Return the mask of rows whose device has time for its work between the path to it and the path back.
 
         Its W may also run during the path back. `first` is the device's first stage on the chain.
@@ -192,11 +196,12 @@ class _ByDevice:
         fits: Fits = there + (gradients if self._split else all_) + back <= self._value
         return fits if self._span else fits & (there + all_ <= self._value)
 
-    def _one_by_one(self, rows: _Rows, stages: list[StageId]) -> Fits:
+    def _one_by_one(self, rows: _Rows, stages: list[ChainPosition]) -> Fits:
         """Return the mask of rows in which each stage has time for all its forwards and gradients, one at a time.
 
-        All micro-batches traverse the chain and return. On a stage they pass one at a time: the last to go forward has
-        waited for the forwards of all others, and the last to come back, after the first, for all other gradients.
+        `stages` are all stages of the device, in ascending order. All micro-batches traverse the chain and return. On a
+        stage they pass one at a time: the last to go forward has waited for the forwards of all others, and the last to
+        come back, after the first, for all other gradients.
         """
         fits: Fits = np.full(len(rows.before), True)
         # Those of the devices before come after this one's first stage, which is the last in its list.
@@ -208,7 +213,7 @@ class _ByDevice:
                 fits &= path + (self._m - 1) * pass_ticks <= self._value
         return fits
 
-    def _in_memory(self, rows: _Rows, first: int, device: DeviceId) -> Fits:
+    def _in_memory(self, rows: _Rows, first: ChainPosition, device: DeviceId) -> Fits:
         """Return the mask of rows whose memory admits all activations for their lifetimes.
 
         `first` is the device's first stage on the chain.
@@ -252,8 +257,8 @@ class _ByDevice:
     def _share(self, amounts: list[Array], ticks: list[Array], room: Array, time: Array) -> Fits:
         """Return the mask of rows in which all micro-batches fit.
 
-        On each stage each takes `amounts` of memory for `ticks`. All of it must be within `room` times the ticks
-        `time`.
+        On each stage of the device each takes `amounts` of memory for `ticks`: a list by stage, arrays by row. All of
+        it must be within `room` times the ticks `time`, both by row.
         """
         if len(amounts) == 1:
             number = _number(amounts[0], room, self._m)

@@ -25,6 +25,8 @@ _MAX_MODES = 32
 class Options(NamedTuple):
     """Possible stages of a device as columns: the cuts at which each begins (`begin`) and ends (`end`), and its costs.
 
+    Cuts are indices in `Costs.cuts`; a stage that ends at the cut where it begins has no layer.
+
     In ticks of one micro-batch: `forward` is F; `gradient` the least time from the start of the backward to its
     gradient; `backward` what the whole backward adds to the device's work; `busy` what F and the gradient add to it.
     `work` is what all its passes would take on the fastest device without recomputation, and `longer` by how many ticks
@@ -48,8 +50,8 @@ class Options(NamedTuple):
 class Costs:
     """Costs of a plan's layers as prefix sums over the cuts between them, without pieces, parameters or additions.
 
-    A cut is a number of layers before it. Times are in ticks, memory in units of `step`. `options` returns every
-    possible stage on a device.
+    `cuts` are numbers of layers before a cut, in ascending order from 0 to all. Times are in ticks, memory in units of
+    `step`, which is in the file's unit. `options` returns every possible stage on a device.
     """
 
     def __init__(self, plan: PlanProblem, step: Fraction) -> None:
@@ -58,16 +60,17 @@ class Costs:
     def sums(self, numbers: Iterable[Fraction], unit: Fraction) -> Array:
         """Return by cut the sum of `numbers` over the layers before it, in multiples of `unit`.
 
-        There is a number for each layer; each term is rounded down.
+        There is a number for each layer of the model's sequence; each is rounded down to a multiple of `unit`.
         """
         totals = [*accumulate((floor(each / unit) for each in numbers), initial=0)]
         return np.array([totals[cut] for cut in self.cuts], np.int64)
 
     def times(self, slowness: Fraction) -> tuple[tuple[Array, Ticks], ...]:
-        """Return the times of F, the least B, a whole backward and the work of B, on a device of this slowness.
+        """Return four least times on a device of this slowness: each by cut, and what every stage adds to it.
 
-        A block of two passes may take less than both; the times allow for that. Each time is a pair: the ticks of all
-        layers before every cut, and the ticks that every stage adds.
+        They are F; the backward until its gradient; the work of the whole backward; and the work of the backward up to
+        its gradient, which is less in a block of two passes that takes less than both. Each is a pair: the ticks of all
+        layers before each cut, and the ticks that every stage adds. All are rounded down.
         """
         model, unit = self.plan.model, self.plan.tick / slowness
         forward, backward = floor(model.forward_overhead / unit), floor(model.backward_overhead / unit)

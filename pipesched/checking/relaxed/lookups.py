@@ -11,7 +11,10 @@ from pipesched.problem.stage import Stage, TaskSpec
 
 
 def without_lookups(problem: Problem) -> Problem:
-    """Return the problem without first tasks that need no other pass; the problem itself if there are none."""
+    """Return the problem without the first tasks of F, B and BW that need no other pass.
+
+    A pass of such tasks alone keeps them. The problem itself if there are none.
+    """
     stages = tuple(map(_from_first_input, problem.stages))
     return problem if stages == problem.stages else replace(problem, stages=stages)
 

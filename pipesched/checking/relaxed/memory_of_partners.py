@@ -22,7 +22,8 @@ from pipesched.results.evidence import MemoryOfPartners
 def with_memory_of_partners(poorer: Problem, problem: Problem, relaxation: MemoryOfPartners) -> Problem:
     """Return `poorer` in which the devices that the evidence names have the memory of their group in `problem`.
 
-    An activation on such a device takes what its micro-batch keeps in the group for its stage and for stages before it,
+    `poorer` is `problem` without copies and recomputations, with the same stages and devices (`with_least_memory`). An
+    activation on such a device takes what its micro-batch keeps in the group for its stage and for stages before it,
     and its backward frees correspondingly more. Raises `RefusedEvidenceError` for a device without a group, or with a
     group in which some memory is unlimited.
     """

@@ -13,7 +13,7 @@ HARMLESS = frozenset({"tasks", "transfer_stream", "offload", "recompute", "may_k
 
 
 def stream_load(problem: Problem, evidence: OnStream) -> Ticks:
-    """Return the ticks of all tasks on a stream, each backward in the mode that uses the stream less.
+    """Return the ticks of all tasks on a stream of all micro-batches, each backward in the mode that uses it less.
 
     Raises `RefusedEvidenceError` for a device that does not exist, or if passes may run in blocks.
     """

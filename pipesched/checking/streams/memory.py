@@ -23,7 +23,8 @@ def stream_memory(problem: Problem, evidence: StreamMemory) -> Fraction:
     """Return the bound, in ticks: the head, the work of the stream that must begin later than the head, and the tail.
 
     The head is an instant, and the tail the least time that remains after each task of that work; both are given by the
-    evidence. Raises `RefusedEvidenceError` if no work must begin later.
+    evidence. Raises `RefusedEvidenceError` if no work must begin later, if the device has no limit of memory, or if the
+    evidence's owner does not fit the objective; `NotCoveredError` where backwards cannot all be split.
     """
     device = evidence.device
     room, problem = limited_room(problem, device), split_and_checked(problem, evidence)

@@ -23,8 +23,9 @@ from pipesched.results.evidence import MemoryOfDevice
 def memory_of_tasks(problem: Problem, evidence: MemoryOfDevice) -> Fraction:
     """Return the bound, in ticks: the shortest path to the device, the time its memory is needed for, the path from it.
 
-    Raises `RefusedEvidenceError` if the device has no memory for an activation, or may need memory outside of the time
-    that counts.
+    Raises `RefusedEvidenceError` if the device has no limit of memory, has no memory for an activation, or may need
+    memory outside of the time that counts, or if the evidence's owner does not fit the objective; `NotCoveredError`
+    where backwards cannot all be split.
     """
     device, owner = evidence.device, evidence.owner
     room, problem = limited_room(problem, device), split_and_checked(problem, evidence)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import StageId, TaskPart, Ticks
+from pipesched.problem.quantities import DeviceId, StageId, TaskPart, Ticks
 
 
 class Node(NamedTuple):
@@ -29,16 +29,16 @@ class Needed(NamedTuple):
 
 
 class TaskPaths:
-    """The tasks of one micro-batch on a chain, first to last.
+    """The tasks of one micro-batch on a chain, whose stages are given in order.
 
-    By task, `ticks` has its duration, `where` its device and stream, and `needs` its predecessors. Backwards are split
-    where they may be.
+    By task, `ticks` has its duration, `where` its device and stream, and `needs` its predecessors; in all three a task
+    is after its predecessors. `splits` is True if backwards are B and W, False if they are BW.
     """
 
     def __init__(self, problem: Problem, chain: Sequence[StageId]) -> None:
         self.problem, self.splits = problem, problem.stages[chain[0]].weight is not None
-        self.ticks: dict[Node, int] = {}
-        self.where: dict[Node, tuple[int, str]] = {}
+        self.ticks: dict[Node, Ticks] = {}
+        self.where: dict[Node, tuple[DeviceId, str]] = {}
         self.needs: dict[Node, list[Needed]] = {}
         gradient = B if self.splits else BW
         sent: list[Needed] = []

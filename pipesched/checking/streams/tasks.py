@@ -32,7 +32,8 @@ def stream_tasks(problem: Problem, evidence: StreamTasks) -> Fraction:
     """Return the bound, in ticks: the evidence's head and tail, and between them the work of some tasks of a stream.
 
     These are the tasks that begin no sooner than the head, and after whose end at least the tail remains. Raises
-    `RefusedEvidenceError` if there are none.
+    `RefusedEvidenceError` if there are none, or if the evidence's owner does not fit the objective; `NotCoveredError`
+    where backwards cannot all be split.
     """
     problem = split_and_checked(problem, evidence)
     between = TasksBetween(_of_all_chains(problem), evidence)
@@ -109,8 +110,8 @@ def to_and_from(
     """Return the least ticks before the start of each task, and after its end, within the span of device `owner`.
 
     Before: an ascending list for the first, second, ... micro-batch. After: one for the last, the last but one, ...
-    micro-batch. None where no path from (or to) a task of the owner leads to (or from) the task; never without an
-    owner.
+    micro-batch, ascending too. None where no path from (or to) a task of the owner leads to (or from) the task; never
+    if `owner` is None, which stands for the makespan.
     """
     after: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}
     before: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}
@@ -152,7 +153,8 @@ def _times(
 def split_and_checked(problem: Problem, evidence: OfOwner) -> Problem:
     """Return the problem in which all backwards are split, after a check that the evidence bounds its objective.
 
-    `RefusedEvidenceError` if evidence for a span has no owner, or evidence for a makespan has one.
+    `RefusedEvidenceError` if evidence for a span has no owner, or evidence for a makespan has one; `NotCoveredError`
+    for blocks, or if BW may be better than B and W.
     """
     if (evidence.owner is None) != (problem.objective.from_zero):
         raise RefusedEvidenceError(f"a {problem.objective} is not measured so: owner {evidence.owner}")
@@ -172,7 +174,8 @@ def with_split_backwards(problem: Problem) -> Problem:
 
     No schedule of the problem is better. Where each pass is a single task, B takes the lesser time of B and BW, and W
     so much that both take the lesser of their sum and BW. Passes of several tasks keep them; `NotCoveredError` if BW
-    may be better than B and W. Memory that B takes in addition is left out.
+    may be better than B and W, or for blocks. Memory that B takes in addition is left out. Stages without a W stay as
+    they are.
     """
     return replace(problem, stages=tuple(map(_with_split_backward, problem.stages)))
 
@@ -205,7 +208,10 @@ def _with_split_backward(stage: Stage) -> Stage:
 
 
 def interleaves(fused: Sequence[TaskSpec], backward: Sequence[TaskSpec], weight: Sequence[TaskSpec]) -> bool:
-    """Return True if BW has exactly the tasks of B, in order, and among them those of W after their predecessors."""
+    """Return True if BW has exactly the tasks of B, in order, and among them those of W after their predecessors.
+
+    Tasks are equal if their streams, ticks and names are.
+    """
     pending, done = [(task[:3], task.after) for task in weight], 0
     for task in fused:
         if done < len(backward) and backward[done][:3] == task[:3]:

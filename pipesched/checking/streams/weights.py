@@ -24,8 +24,9 @@ from pipesched.results.evidence import StreamWeights
 def stream_weights(problem: Problem, evidence: StreamWeights) -> Fraction:
     """Return the bound, in ticks: the head, the work of the stream that must run before the tail, and the tail.
 
-    Raises `NotCoveredError` where backwards are not split, and `RefusedEvidenceError` if no work must run before the
-    tail.
+    Raises `NotCoveredError` where backwards cannot all be split, or for quantities that the check does not know, and
+    `RefusedEvidenceError` if no work must run before the tail, if the device has no limit of memory, or if the
+    evidence's owner does not fit the objective.
     """
     stages = tuple(replace(stage, offload=None, recompute=(), may_keep=True) for stage in problem.stages)
     problem = replace(problem, stages=stages, resources=replace(problem.resources, hosts=(), shared_streams=()))

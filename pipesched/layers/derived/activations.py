@@ -43,7 +43,10 @@ class Activation:
 def layer_activation(
     shape: Shape, training: Training, parallel: Parallel, kind: LayerKind, name: str = "layer"
 ) -> Activation:
-    """Return the activation of one micro-batch in a layer of this kind and name."""
+    """Return the activation of one micro-batch in a layer of this kind.
+
+    `name` is that of the layer's type, which says if it is frozen.
+    """
     size, own, h = training.precision.number, tokens_of(training, parallel), shape.hidden
 
     def input_of(part: str, module: str = "") -> Fraction:
@@ -94,9 +97,10 @@ def layer_activation(
 
 
 def head_activation(shape: Shape, training: Training, parallel: Parallel) -> Activation:
-    """Return the activation of the head: normalization, projection and 32-bit logits.
+    """Return the activation of the head: normalization, projection and logits.
 
-    It is 4·s·b·h·(1 + v/h), section 4.3. Of the projection's input a number takes fewer bytes in a narrower format.
+    It is 4·s·b·h·(1 + v/h), section 4.3, with logits in 32 bits; with `Loss.FUSED` they take what activations do. Of
+    the projection's input a number takes fewer bytes in a narrower format.
     """
     hidden, number = hidden_bytes(shape, training, parallel), training.precision.number
     read = hidden * min(training.format_of("head").operand / number, Fraction(1))

@@ -13,7 +13,10 @@ NO_PARAMETERS = Parameters(0, 0, 0)
 
 
 def adapter_products(lora: Lora, products: Sequence[Product]) -> list[Product]:
-    """Return the matrix products of the adapters added to these products: x A, then (x A) B."""
+    """Return the matrix products of the adapters added to these products: of each x A, then (x A) B.
+
+    Products that get no adapter have none.
+    """
     rank = Fraction(lora.rank)
     return [
         part

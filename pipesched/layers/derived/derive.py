@@ -75,10 +75,10 @@ _EXCHANGES = 2
 class Derived:
     """Derived layers (ms and GiB), a device's memory (`capacity`), transfer time between stages, and assumptions.
 
-    `capacity` is less than the device has by what is reserved, and by the working space of layers. `reduction` and
-    `optimizer` are times once a step by name of layer: exchanges of gradients and weights that no pass hides, and the
-    optimizer step. `operations` are the floating-point operations of a micro-batch in the whole model, forward and
-    backward.
+    `layers` begin with the embedding and end with the head. `capacity` is less than the device has by what is reserved,
+    and by the working space of layers. `reduction` and `optimizer` are times once a step of one layer, by name, without
+    those of 0: exchanges of gradients and weights that no pass hides, and the optimizer step. `operations` are the
+    floating-point operations of a micro-batch in the whole model, forward and backward.
     """
 
     layers: tuple[LayerType, ...]

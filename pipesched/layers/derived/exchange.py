@@ -54,7 +54,8 @@ def context_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fract
 def mixer_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
     """Return the bytes that a device sends for context parallelism of a layer's mixer, in each direction.
 
-    By two all-to-alls each device gets the whole sequence of its part of the heads, and gives back the results.
+    By two all-to-alls each device gets the whole sequence of its part of the heads, and gives back the results. 0 for a
+    model without mixers.
     """
     if shape.mixing is None or parallel.context == 1:
         return Fraction(0)
@@ -67,7 +68,8 @@ def expert_seconds(shape: Shape, training: Training, parallel: Parallel, hardwar
 
     Every token goes to its experts and its result back; only experts on other devices count. It is sent once to each
     node and device that it reaches, where its results are added (DeepEP, HybridEP), or once for each of its experts
-    (all-to-all). Traffic between nodes and inside them runs at the same time. `within` is that of the layer's kind.
+    (all-to-all). Traffic between nodes and inside them runs at the same time. `within` is that of the layer's kind. 0
+    without experts on other devices, or if the rate `hardware.expert` is unknown.
     """
     experts, devices = shape.experts, parallel.expert
     if experts is None or devices == 1 or hardware.expert is None:

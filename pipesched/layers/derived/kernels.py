@@ -333,9 +333,9 @@ def scan_seconds(shape: Shape, training: Training, parallel: Parallel, hardware:
 def ring_seconds(
     shape: Shape, training: Training, parallel: Parallel, hardware: Hardware, attention: float, back: bool
 ) -> float:
-    """Return the seconds that context parallelism adds to a layer's `attention`.
+    """Return the seconds that context parallelism adds to the `attention` seconds of a layer.
 
-    They are those in the forward, or with `back` in the backward. A device attends in as many steps as the ring has
+    Both are those of the forward, or with `back` of the backward. A device attends in as many steps as the ring has
     devices, and meanwhile exchanges the next keys and values (Megatron's `cp_comm_type: p2p`): in a step its early or
     late half of queries meets all keys, or all queries half of them. Tiles of queries run in waves. Each step's result
     in 16 bits is added to a sum in 32 bits, and so are gradients of queries, keys and values in the backward
@@ -378,7 +378,8 @@ def module_seconds(
 ) -> float:
     """Return the seconds of a module's forward in a layer of this kind, as its recomputation runs it.
 
-    `module` is Megatron's name of a module that the layer has. 0 for a name that is none of Megatron's.
+    `module` is Megatron's name of a module that the layer has. 0 for a name that is none of Megatron's. Memory traffic
+    counts only if the memory's rate is known.
     """
     own, size, rate = float(tokens_of(training, parallel)), training.precision.number, hardware.memory_rate
     own_kind = kind._replace(moe=module != "mlp" and shape.experts is not None, block=True)

@@ -45,6 +45,7 @@ class Scan(NamedTuple):
 class Mixer:
     """A mixer of tokens with a recurrent state, whose `heads` tensor and context parallelism divide.
 
+    `key_heads` are the heads, or groups, that have keys and queries of their own, which several `heads` may share.
     `projections` are its matrix products, with the output product last. `vectors` are the parameters outside of
     products that tensor parallelism divides (convolution, decays, gains), `norms` the parameters that it does not
     divide. For each token, kernels between the products read or write `moved` numbers of 16 bits, and `kept` numbers

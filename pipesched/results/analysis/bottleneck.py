@@ -72,10 +72,10 @@ class Bottleneck:
 
     @property
     def main_causes(self) -> tuple[Cause, ...]:
-        """The causes of most of the bound beyond the busiest device's work.
+        """The causes of most of the bound beyond the busiest device's work, the largest first; never empty.
 
-        It is the load if the work is almost all of the bound, and the interplay of devices if most of the remainder is
-        not analytic. Causes of at least half as much as the first one follow it.
+        It is the load alone if the work is at least 99 % of the proved bound, and the interplay of devices if most of
+        the remainder is not analytic. Causes of at least half as much as the first one follow it.
         """
         bound = self.strongest.value_ticks
         if self.proved.value_ticks - self.work <= CLOSE * self.proved.value_ticks:

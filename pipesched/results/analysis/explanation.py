@@ -30,8 +30,8 @@ class PerturbationKind(StrEnum):
 class Perturbation:
     """A problem with one quantity changed, of this `kind`.
 
-    `text` describes the change, `device` is the device that it concerns (or None). `relaxes`: every schedule of the
-    original problem is a schedule of the changed one, and no slower there.
+    `text` describes the change, `device` is the device that it concerns (None: not one alone). `relaxes`: every
+    schedule of the original problem is a schedule of the changed one, and no slower there.
     """
 
     kind: PerturbationKind
@@ -53,7 +53,8 @@ class BoundAndValue:
 class Effect:
     """The effect of a change: bound and value of the changed problem (`outcome`).
 
-    `reason` says why the changed problem has no schedule at all, empty if it may have one.
+    `reason` says why the changed problem has no schedule at all; the outcome's value is then None. It is empty if there
+    may be one.
     """
 
     change: Perturbation
@@ -102,7 +103,7 @@ class Explanation:
         return (max(Fraction(0), least) if effect.change.relaxes else least), most
 
     def ranked(self) -> tuple[Effect, ...]:
-        """The effects, the largest gain first.
+        """Return the effects, the largest gain first.
 
         They are compared by the proved decrease (if the value surely rises, by the least rise), then by the decrease of
         the best value found, then by the largest possible decrease. Inconclusive effects, and those that leave no

@@ -30,9 +30,9 @@ def advice(it: Explanation) -> list[str]:
 
 
 def footnotes(it: Explanation) -> list[str]:
-    """Return the sentences on limits of the table.
+    """Return the sentences on limits of the table, if there are any.
 
-    They give the gap of the unchanged problem, and the meaning of `INCONCLUSIVE`.
+    One gives the gap of the unchanged problem if that is above 0, one the meaning of `INCONCLUSIVE` if an effect is.
     """
     now = it.unchanged
     notes = []
@@ -50,7 +50,8 @@ def footnotes(it: Explanation) -> list[str]:
 def grouped(it: Explanation) -> list[tuple[str, Effect]]:
     """Return pairs (text of a change, its effect), the best gain first.
 
-    Devices on which one more activation has the same effect share a row.
+    Changes of memory on several devices, one more activation each, share a pair if their effects are equal: that of the
+    first one.
     """
     together: dict[tuple[object, ...], list[Effect]] = {}
     for effect in it.ranked():

@@ -39,7 +39,7 @@ class Point:
 
 
 class PublishedPoint(NamedTuple):
-    """A published schedule: its memory level, and its value in the file's unit."""
+    """A published schedule: its memory level, as in `Point`, and its value in the file's unit."""
 
     name: str
     level: Fraction
@@ -50,13 +50,13 @@ class PublishedPoint(NamedTuple):
 class Frontier(Tabular):
     """The points of a frontier by rising memory, published schedules without memory limit, and the file's own level.
 
-    All numbers are in the file's units. `bounds` are (level, time) at further levels: no schedule that fits the level
-    is faster. `steps` are the same bounds as a step function: each with the level up to which it holds, the first
-    beginning at the least level, the last valid for any memory, or up to the range asked for. `least` is the level that
-    every schedule needs. `untried` is the number of requested points for which there was no time, `not_needed` the
-    number that would have shown nothing new. `within` is the range of levels asked for (None: all), `own` the file's
-    own level, None without a limit. `candidates` are the published schedules. `interrupted`: the user stopped the
-    search.
+    All numbers are in the file's units, levels as `scale` says. `bounds` are (level, time) at further levels: no
+    schedule that fits the level is faster. `steps` are corners (level, time) of the same bounds as a falling step
+    function: where it begins, then each bound at the level where it ends. The last bound is valid for any memory, or up
+    to the range asked for. `least` is the level that every schedule needs. `untried` is the number of requested points
+    for which there was no time, `not_needed` the number that would have shown nothing new. `within` is the range of
+    levels asked for (None: all), `own` the file's own level, None without a limit. `candidates` are the published
+    schedules. `interrupted`: the user stopped the search.
     """
 
     scale: MemoryScale

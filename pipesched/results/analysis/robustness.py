@@ -11,7 +11,8 @@ from pipesched.simulation.noise import Noise
 class Rival(NamedTuple):
     """A published schedule under the same noise: its mean, and the standard error of the difference to our mean.
 
-    Both see the same durations, so that the difference is far better known than either mean.
+    Numbers are in the file's unit. Both see the same durations, so that the difference is far better known than either
+    mean.
     """
 
     name: str
@@ -21,10 +22,10 @@ class Rival(NamedTuple):
 
 @dataclass(frozen=True)
 class Robustness:
-    """The mean value of a schedule over random durations, and of published ones that are as good without noise.
+    """The mean value of a schedule over random durations, and of published ones that are nearly as good without noise.
 
-    Values are in the file's unit. `fresh_mean` is the mean over as many other samples, since a search may overfit to
-    the samples that it has seen.
+    Values are in the file's unit. `published` are ordered by their value without noise. `fresh_mean` is the mean over
+    as many other samples, since a search may overfit to the samples that it has seen.
     """
 
     noise: Noise
