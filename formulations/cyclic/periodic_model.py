@@ -20,12 +20,14 @@ class PeriodicModel:
 
     Times of the model, its attribute `length` too, are in steps, `scale` of them to a tick. Blocks of zero duration
     take one step: all of them together less than a tick, so that each has its place in the order and no length in ticks
-    is lost. Each device counts time from the start of its first block of copy 0, its anchor, so that the anchor is
-    first in its period and no block crosses the boundary. A block's absolute start is the anchor's, plus its position
-    in the period, plus its repetition count times the length. With the length fixed all constraints are linear, memory
-    too: the level at a block is the sum over all blocks of their change of memory times (1 if it is earlier in the
-    period, else 0) - (its repetition count). Two blocks that overlap have one position, and neither is before the
-    other.
+    is lost. Its variables are those of `Period`, and `start`, the absolute start of each copy in `blocks`; `removed`
+    has the literal of each W that runs in its full backward. By block index, `steps` are durations, `extra` what a full
+    backward takes longer than its B. Each device counts time from the start of its first block of copy 0, its anchor,
+    so that the anchor is first in its period and no block crosses the boundary. A block's absolute start is the
+    anchor's, plus its position in the period, plus its repetition count times the length. With the length fixed all
+    constraints are linear, memory too: the level at a block is the sum over all blocks of their change of memory times
+    (1 if it is earlier in the period, else 0) - (its repetition count). Two blocks that overlap have one position, and
+    neither is before the other.
     """
 
     def __init__(self, graph: BlockGraph, copies: int, length: Ticks) -> None:

@@ -44,13 +44,14 @@ def improving(
 class ExactModel:
     """CP-SAT model of all schedules of jobs with a value from `at_least` to `at_most` ticks, which it minimises.
 
-    `objective` is the value's variable, in steps; `at_most` is rounded up to a tick. `starts` has the steps at which
-    the jobs of a known schedule start, as a hint (None: no hint). Order literals exist if they are at most
-    `most_literals`, or some operations run in some modes only. Where the least span of an order is a fraction of a
-    tick, its value in this model is the next integer. Devices not in `devices` (None: all are in it) are relaxed to
-    delays: their tasks of one type run one at a time and any others at once, without memory limits; each takes the time
-    that it takes alone or in its shortest block. If no such schedule has a value so low, no schedule of the problem
-    has. Raises `TooLong` for times that CP-SAT's integers cannot represent.
+    `model` has the variables of the jobs, `objective` is the value's variable, in steps, and `idle` are the idle times
+    of `post_redundant`; `at_most` is rounded up to a tick. `starts` has the steps at which the jobs of a known schedule
+    start, as a hint (None: no hint). Order literals exist if they are at most `most_literals`, or some operations run
+    in some modes only. Where the least span of an order is a fraction of a tick, its value in this model is the next
+    integer. Devices not in `devices` (None: all are in it) are relaxed to delays: their tasks of one type run one at a
+    time and any others at once, without memory limits; each takes the time that it takes alone or in its shortest
+    block. If no such schedule has a value so low, no schedule of the problem has. Raises `TooLong` for times that
+    CP-SAT's integers cannot represent.
     """
 
     def __init__(

@@ -51,7 +51,10 @@ def post_work(model: Model) -> dict[Resource, DeviceWork]:
 
 
 class _Modes:
-    """The passes of one device with their modes; `alone` has, for each, a literal that is true if it is in no block."""
+    """The passes of one device (`device` has their order literals) with their modes.
+
+    `alone` has, for each pass but W, a literal that is true if it is in no block; True if it can be in none.
+    """
 
     def __init__(self, model: Model, device: ResourceOrder) -> None:
         self.model, self.device = model, device

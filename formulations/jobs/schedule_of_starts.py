@@ -90,8 +90,9 @@ def starts_of(jobs: Jobs, timeline: Timeline) -> dict[JobId, TimeSteps] | None:
 class _Memory:
     """Resource flow of one memory pool under given starts: from which passes each taker gets its memory.
 
-    Memory is assigned in order of time: first from passes that the taker waits for anyway, by the order of its stream
-    or an earlier wait, then from the passes that ended first, each of which adds a wait.
+    `starts` are in steps, `streams` has the jobs of each stream in order of start. Memory is assigned in order of time:
+    first from passes that the taker waits for anyway, by the order of its stream or an earlier wait, then from the
+    passes that ended first, each of which adds a wait.
     """
 
     def __init__(

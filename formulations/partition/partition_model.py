@@ -28,13 +28,13 @@ MOST_STEPS = 2**22
 class PartitionModel:
     """CP-SAT variables of a partition of a model's layers into the stages of a chain of the placement `choice`.
 
-    They are in the model `cp`. `begin[k][r]` layers of run r lie before stage k, or for the last k before the end of
-    the chain; `recomputed[k][kind, mode]` layers of stage k are recomputed, by name of layer type and mode. Memory is
-    counted in steps of `step`, an amount in the file's unit. Where these are coarser than the problem's, demands are
-    rounded down and `capacity` up: every partition that fits the memory is included, and some that exceed it by less
-    than a step per layer. `capacity` is by device, less what modules occupy (empty: unlimited), and `extra` has the
-    loads of modules. `terms[k]` are those of stage k of a chain and a micro-batch, `pieces[j][k]` those of its j-th
-    piece.
+    They are in the model `cp`. `begin[k][r]` layers of run r (an index in `runs`) lie before stage k, or for the last k
+    before the end of the chain; `recomputed[k][kind, mode]` layers of stage k are recomputed, by name of layer type and
+    mode. Memory is counted in steps of `step`, an amount in the file's unit. Where these are coarser than the
+    problem's, demands are rounded down and `capacity` up: every partition that fits the memory is included, and some
+    that exceed it by less than a step per layer. `capacity` is by device, less what modules occupy (empty: unlimited),
+    and `extra` has the loads of modules. `terms[k]` are those of stage k of a chain and a micro-batch, `pieces[j][k]`
+    those of its j-th piece.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice) -> None:

@@ -29,11 +29,12 @@ MOST_BLOCKS = 40_000
 class Model:
     """A CP-SAT model (`cp`) under construction, with the variables that constraints use.
 
-    Times are in steps, `scale` of them to a tick (see `Jobs`). `start[x]` is the start of operation x, `known` the
-    order of operations that needs no variables; operations that do not run may start anywhere. The literal
-    `chosen[c][k]` is true if choice c takes option k, `together[f, b]` if a forward and a backward run as a block;
-    blocks that gain nothing have none; without `has_all_blocks` no block has one, and the model gives no bound. Without
-    order literals `order` is None; devices that are left out have no order, and no limit of memory.
+    Times are in steps, `scale` of them to a tick (see `Jobs`). `operations` stand for the jobs, `start[x]` is the start
+    of operation x, `known` the order of operations that needs no variables; operations that do not run may start
+    anywhere. The literal `chosen[c][k]` is true if choice c takes option k, `together[f, b]` if a forward and a
+    backward run as a block; blocks that gain nothing have none; without `has_all_blocks` no block has one, and the
+    model gives no bound. Without order literals `order` is None; devices that are left out have no order, and no limit
+    of memory.
     """
 
     def __init__(

@@ -24,8 +24,8 @@ from pipesched.problem.quantities import DeviceId
 class TaskWindow:
     """CP-SAT model that reorders the jobs of `placed` starting in [since, until), in steps, on the devices `free`.
 
-    It minimises the longest time from a device's opening to its end, in steps. Raises `TooLong` for times that CP-SAT's
-    integers cannot represent.
+    `window` has these jobs, `model` their variables. It minimises the longest time from a device's opening to its end,
+    in steps. Raises `TooLong` for times that CP-SAT's integers cannot represent.
     """
 
     def __init__(self, placed: PlacedJobs, since: TimeSteps, until: TimeSteps, free: Collection[DeviceId]) -> None:

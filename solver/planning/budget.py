@@ -39,8 +39,9 @@ SecondsOrWork: TypeAlias = float
 class Budget:
     """The time limit, or the deterministic work, of a plan search, from which its steps take their shares.
 
-    Work units are subtracted when they are handed out; `give_back` and `solved` return those that were not used. Once
-    the event `stop` is set the budget counts as spent.
+    `slowest_plan` is the longest time in seconds in which a plan was validated. Work units are subtracted when they are
+    handed out; `give_back` and `solved` return those that were not used. Once the event `stop` is set the budget counts
+    as spent.
     """
 
     def __init__(self, limits: Limits, stop: Event) -> None:

@@ -68,9 +68,9 @@ def replan(
 
     `report` is called at every better one, the first time after list scheduling. Bounds are those of CP-SAT and of the
     remaining work; bounds of whole iterations do not know which tasks have begun. Orders start in whole ticks first; if
-    a span may be a fraction of a tick, the best of them is then improved in finer ticks. If no task is left, the result
-    is the past as it is. Raises ValueError for unequal micro-batches; an error in a part of the search ends that part
-    and becomes a note.
+    a span may be a fraction of a tick, the best of them is then improved in finer ticks. Setting `stop` ends the
+    search. If no task is left, the result is the past as it is. Raises ValueError for unequal micro-batches; an error
+    in a part of the search ends that part and becomes a note.
     """
     search = _Search(problem, state, limits, report, stop or Event())
     if not search.jobs.jobs:

@@ -31,7 +31,7 @@ CARRIED = "bound with more memory"
 class Neighbours:
     """All cells of a sweep by family; the cells of a family differ only in memory capacities.
 
-    `known` has the outcome so far of each cell, by the cell's key.
+    `known` has the outcome so far of each cell, by the cell's key. Refused cells are left out, and no method takes one.
     """
 
     def __init__(self, cells: Iterable[Cell], known: dict[str, Outcome]) -> None:

@@ -100,7 +100,7 @@ class _Run:
         return self._stop.is_set() or bool(self._not_stored)
 
     def all(self) -> None:
-        """Run all cells until none is left, or the user stops the sweep and the running ones have ended."""
+        """Run all cells until none is left, or until the running ones have ended once no further cell is begun."""
         self._say(None)
         stopped = False
         while self._executor.running or (self._queue and not self._ending):
@@ -178,7 +178,10 @@ class _Run:
             self._known[other.key] = self._stored(other.key, found, solved=False)
 
     def _stored(self, key: str, outcome: Outcome, solved: bool = True) -> Outcome:
-        """Store an outcome; returns it merged with what is known of the cell, also if the store cannot be written."""
+        """Store an outcome; return it merged with what is known of the cell, also if the store cannot be written.
+
+        `key` is the cell's; `solved` is False for an outcome that follows from that of another cell.
+        """
         try:
             return self._store.keep(key, outcome, solved)
         except BadInput as error:

@@ -37,12 +37,13 @@ def sweep(
 ) -> Table:
     """Solve every cell of the product of these values: `sweep("plan.yaml", {"devices": [4, 8]}, seconds=10)`.
 
-    `values` are written as in the `sweep` section of a file, and are added to it. Limits apply to each cell; `jobs`
-    cells run at a time (more than one in a script needs `if __name__ == "__main__":`). Cells found in the file `store`
-    are not solved again, and new results are added to it. With `same_model` cells with more stages have the same model
-    in smaller stages. `report` is called with a `Moment` at the beginning and whenever a cell ends; setting `stop` ends
-    the sweep with what was found. So does a store that can no longer be written (`Table.not_stored`). Raises `BadInput`
-    for wrong arguments, fields, files or limits, and if no cell is a valid problem.
+    `values` are written as in the `sweep` section of a file, and are added to it. Limits apply to each cell (60 s if
+    none are given), and `seconds` replaces their time; `jobs` cells run at a time (more than one in a script needs `if
+    __name__ == "__main__":`). Cells found in the file `store` are not solved again, and new results are added to it.
+    With `same_model` cells with more stages have the same model in smaller stages. `report` is called with a `Moment`
+    at the beginning and whenever a cell ends; setting `stop` ends the sweep with what was found. So does a store that
+    can no longer be written (`Table.not_stored`). Raises `BadInput` for wrong arguments, fields, files or limits, and
+    if no cell is a valid problem.
     """
     refuse_other("sweep", model, (str, Path, Mapping, Problem), _ALLOWED)
     limits, stop = limits_from("sweep", limits, seconds), stop or Event()

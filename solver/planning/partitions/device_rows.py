@@ -122,7 +122,8 @@ class DeviceRows:
     def _around(self, k: ChainPosition, end: IntArray) -> IntArray:
         """Return the least time from the end of a forward of stage k to the arrival of its gradient.
 
-        All later stages are taken to be on the fastest device, without recomputation.
+        `end` has the place after stage k in each partial partition. All later stages are taken to be on the fastest
+        device, without recomputation.
         """
         tables, stages_after = self._tables, len(self._there) - 1 - k
         passes = tables.forward[-1] - tables.forward[end] + tables.gradient[-1] - tables.gradient[end]
@@ -167,9 +168,10 @@ class DeviceRows:
     def _passes_fit(self, start: IntArray, k: ChainPosition, stage: IntArray, value: Ticks) -> Flags:
         """True, for each partial partition, where `value` ticks are enough for stage k's passes, one after the other.
 
-        A micro-batch's path there and back counts, and stage k's passes of the others. The last forward of a stage
-        begins when all others have run; its micro-batch then goes on to the last stage and back to the first. The first
-        gradient takes such a path to the stage, and the others follow it.
+        `start` has the place where stage k begins, `stage` its rows of `PartitionRows.stages`. A micro-batch's path
+        there and back counts, and stage k's passes of the others. The last forward of a stage begins when all others
+        have run; its micro-batch then goes on to the last stage and back to the first. The first gradient takes such a
+        path to the stage, and the others follow it.
         """
         tables, extra = self._tables, self._tables.extra
         forward, gradient, around = stage[0], stage[1], stage[6]

@@ -59,7 +59,8 @@ class ChoiceSearch:
     True if the placement is searched no further: it has no plan, none of its remaining partitions can beat the best
     plan of all placements, or the bound was wrong. `next` is the partition to schedule next (None: none yet), `visits`
     the number of searches of each partition so far, `failures` the number of steps that ended by an error, `stages` the
-    number of stages of a chain. `offer` gets every better plan of it, for the search of all placements.
+    number of stages of a chain, `notes` those on defects of its solves. `offer` gets every better plan of it, for the
+    search of all placements.
 
     The attribute `best` is the best plan of this placement; a parameter `best` of a method is the value of the best
     plan of all placements, in the file's unit, or None. The parameter `most` limits the seconds that a method takes, or

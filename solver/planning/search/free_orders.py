@@ -55,7 +55,10 @@ class FreeOrders:
         self._search()
 
     def _start(self) -> None:
-        """Make first plans and bounds for each placement without a plan, then search with published orders."""
+        """Make a first plan of each placement without one, and bounds of all open placements.
+
+        Those that were without a plan are then searched with published orders.
+        """
         without = []
         for choice in self._all.without_plan():
             without.append(choice)

@@ -28,8 +28,8 @@ class Placements:
     """State of a plan search over all placements of a plan problem: one `ChoiceSearch` each, in `choices`.
 
     `best` is the best plan of any placement, `bound` the lower bound over all; `report` is called at every step.
-    `better` has for each placement its improvement searches. The search ends with `limits`, or once `stop` is set.
-    Raises `BadInput` for an unknown schedule in the problem.
+    `better` has for each placement its improvement searches, `notes` are on errors and defects. The search ends with
+    `limits`, or once `stop` is set. Raises `BadInput` for an unknown schedule in the problem.
     """
 
     def __init__(self, problem: PlanProblem, limits: Limits, report: Report, stop: Event) -> None:
