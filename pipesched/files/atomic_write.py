@@ -55,7 +55,8 @@ def is_device(path: Path) -> bool:
 def write_whole(path: str | Path, content: str | bytes) -> Path:
     """Write a file atomically: a reader sees the old content or the new, never a part. Returns the file's path.
 
-    Where a device or a pipe is at the path (`/dev/stdout`), it is written to. `BadInput` if writing fails.
+    Text is written as UTF-8, missing folders are made, and of a link the file is replaced to which it leads. Where a
+    device or a pipe is at the path (`/dev/stdout`), it is written to. `BadInput` if writing fails.
     """
     target = Path(path)
     data = content.encode() if isinstance(content, str) else content

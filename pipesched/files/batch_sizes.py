@@ -19,7 +19,7 @@ SEARCHED = "one here; solve, plan and sweep search a list"
 
 
 class Sizes(NamedTuple):
-    """The list of micro-batch sizes of a document: its key path, and its values.
+    """The list of micro-batch sizes of a document: its key path, and its values, different ones in the file's order.
 
     Under `microbatches` a value is a number of micro-batches, under `model.microbatch_size` a number of sequences of
     one micro-batch.
@@ -32,8 +32,8 @@ class Sizes(NamedTuple):
 def sizes_of(document: object, source: str) -> Sizes | None:
     """Return the list of micro-batch sizes in a problem or plan document; None where it lists none.
 
-    `BadInput` where the document lists sizes without `batch`, lists them under both keys, or has an entry that is no
-    size. `source` names the document in messages.
+    `BadInput` where the document lists sizes without `batch`, lists them under both keys, has an entry that is no size,
+    or has one twice. `source` names the document in messages.
     """
     if not isinstance(document, Mapping):
         return None
@@ -52,7 +52,10 @@ def sizes_of(document: object, source: str) -> Sizes | None:
 
 
 class SizedDocument(NamedTuple):
-    """A document reduced to one micro-batch size, and the sequences of a micro-batch (None where it does not say)."""
+    """A document reduced to one micro-batch size, and the sequences of a micro-batch.
+
+    The latter is None where the document lists no sizes, or does not say how many sequences the batch has.
+    """
 
     document: Any
     sequences: int | None
@@ -76,10 +79,10 @@ def _sequences(document: Mapping[str, Any]) -> int | None:
 
 
 def with_axis_of_sizes(document: Mapping[str, Any], source: str) -> Mapping[str, Any]:
-    """Return the document with its list of micro-batch sizes as an axis of its `sweep` section.
+    """Return the document with its list of micro-batch sizes as the first axis of its `sweep` section.
 
-    The first size is in the place of the list. Itself where it lists no sizes, or its `sweep` is no section. `source`
-    names the document in messages. `BadInput` for a wrong list.
+    The first size is in the place of the list. Itself where it lists no sizes, or its `sweep` is no section; an axis
+    for this key that the section has stays. `source` names the document in messages. `BadInput` for a wrong list.
     """
     sizes = sizes_of(document, source)
     if sizes is None:

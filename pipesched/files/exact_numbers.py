@@ -16,7 +16,7 @@ from pipesched.errors import BadInput
 
 
 def common_step(numbers: Iterable[Fraction]) -> Fraction:
-    """Return the largest fraction of which all the numbers are multiples; 1 if they are all zero."""
+    """Return the largest fraction, above 0, of which all the numbers are multiples; 1 if they are all zero."""
     values = [abs(x) for x in numbers if x]
     if not values:
         return Fraction(1)
@@ -25,7 +25,10 @@ def common_step(numbers: Iterable[Fraction]) -> Fraction:
 
 
 def as_decimal(number: Fraction) -> int | Decimal:
-    """Return a fraction as an exact decimal, an int where it is whole; ValueError if it has no finite decimal form."""
+    """Return a fraction as an exact decimal, an int where it is whole.
+
+    ValueError if it has no finite decimal form, or one of more than 400 digits after the point.
+    """
     if number.denominator == 1:
         return int(number)
     exponent = 0
@@ -45,9 +48,9 @@ def as_number(number: Fraction) -> int | Decimal | str:
 
 
 def as_numbers(values: Sequence[int | None], step: Fraction) -> object:
-    """Return `values`, each a number of `step`s, in the form in which a file has them.
+    """Return `values`, each a number of `step`s, in the form in which a file has them, as exact numbers.
 
-    That is one number if all are equal, else a list. Entries that are None are left out.
+    That is one number if all are equal, else a list in their order. Entries that are None are left out.
     """
     found = [as_number(value * step) for value in values if value is not None]
     return found[0] if len(set(found)) == 1 else found
@@ -152,8 +155,8 @@ _ExactLoader.add_implicit_resolver(
 def read_yaml(text: str, source: str, *, repeated_keys: bool = False) -> object:
     """Parse a YAML document with exact decimals; `BadInput` names the line of a syntax error.
 
-    A key given twice is refused, or with `repeated_keys` has the last of its values. `source` names the text in
-    messages.
+    Numbers are int, or Decimal where they have a point or an exponent; None for empty text. A key given twice is
+    refused, or with `repeated_keys` has the last of its values. `source` names the text in messages.
     """
     try:
         return yaml.load(text, Loader=_RepeatedKeysLoader if repeated_keys else _ExactLoader)
@@ -190,5 +193,5 @@ def read_json(text: str, source: str) -> object:
 
 
 def write_json(document: object) -> str:
-    """Return a document as JSON text, with decimals written exactly."""
+    """Return a document as JSON text that ends with a newline, with decimals written exactly; no fractions."""
     return simplejson.dumps(document, use_decimal=True, indent=1) + "\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def stem_of(path: str | PathLike[str]) -> str:
-    """Return the stem of a path, without .gz: `a` of `a.yaml.gz`.
+    """Return the name of a file without folder, ending and .gz: `a` of `b/a.yaml.gz`.
 
     Bytes of the name that are no UTF-8, which no text file can hold, become `?`.
     """

@@ -84,7 +84,8 @@ def read_peaks(path: str | Path) -> PeaksFile:
 def peaks_from(document: object, source: str = "peaks", default_name: str = "peaks") -> PeaksFile:
     """Read measured peaks from a dictionary with the keys of a peaks file; `BadInput` lists every mistake.
 
-    `source` names the dictionary in messages; `default_name` is the name of the peaks if it has none.
+    The peaks are run by run, device by device, without devices that were not measured. `source` names the dictionary in
+    messages; `default_name` is the name of the peaks if it has none.
     """
     try:
         form, mistakes, wrong = parse_model(PeaksDocument, document, ("layers", "runs"))

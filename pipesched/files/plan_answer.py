@@ -52,7 +52,10 @@ class PlanAnswer:
 
 
 def plan_text(plan: Plan) -> str:
-    """Return the text of the answer file for a plan found; ValueError if no problem file can express its problem."""
+    """Return the text of the answer file for a plan search that found a plan (`Plan.best`).
+
+    ValueError if no problem file can express the problem of its schedule.
+    """
     best = plan.best
     assert best is not None
     file = ScheduleFile(best.timeline, value_ticks=best.period_ticks)

@@ -45,14 +45,17 @@ def read_plan(path: str | Path) -> PlanProblem:
 
 
 def plan_in(document: object, path: str | Path) -> PlanProblem:
-    """Return the plan problem of the file at `path` with this content, which is not read again; `BadInput` as there."""
+    """Return the plan problem of the file at `path` with this content, which is not read again.
+
+    `BadInput` lists every mistake, or says that it is a file of another kind.
+    """
     if refuse_other_kinds(document, path, FileKind.PLAN) is FileKind.VISUALISER:
         raise BadInput(f"{path}: found the older visualiser's file, which has no layers; allowed: a plan file")
     return plan_problem_from(document, str(path), stem_of(path))
 
 
 def read_plan_sizes(path: str | Path) -> list[tuple[PlanProblem, int | None]]:
-    """Return (plan problem, sequences of a micro-batch) for each micro-batch size that a plan file lists.
+    """Return (plan problem, sequences of a micro-batch) for each micro-batch size that a plan file lists, in its order.
 
     A file that lists no sizes gives one problem, with None. `BadInput` lists every mistake.
     """
@@ -71,8 +74,9 @@ def plan_problem_from(
 ) -> PlanProblem:
     """Read a plan problem from a dictionary with the keys of a plan file; `BadInput` lists every mistake.
 
-    `steps` fixes the units of time and memory to which numbers are rounded; None derives them from the numbers.
-    `source` names the document in messages; the plan has the name `default_name` if the document gives none.
+    Times are rounded to the nearest tick, memory down to whole steps, so that sums are exact. `steps` fixes the tick
+    and the step of memory, in the file's units; None derives them from the numbers. `source` names the document in
+    messages; the plan has the name `default_name` if the document gives none.
     """
     try:
         whole = document = in_plain_numbers(document, PLAN)

@@ -71,9 +71,10 @@ def converted_document(document: object, source: str) -> object:
 
 
 def read_problem_sizes(path: str | Path) -> list[tuple[Problem, int | None]]:
-    """Return (problem, sequences of a micro-batch) for each micro-batch size that a problem file lists.
+    """Return (problem, sequences of a micro-batch) for each micro-batch size that a problem file lists, in its order.
 
-    A file that lists no sizes gives one problem, with None. `BadInput` lists every mistake.
+    The sequences are None where the file does not say `batch.size`, and for a file that lists no sizes, which gives one
+    problem. `BadInput` lists every mistake.
     """
     document = read_document(path)
     if sizes_of(document, str(path)) is None:

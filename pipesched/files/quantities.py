@@ -22,7 +22,11 @@ _QUANTITY, _FRACTION = re.compile(QUANTITY), re.compile(FRACTION)
 
 
 def in_plain_numbers(document: object, form: Form) -> object:
-    """Return the document with every value with a unit as a number in the file's unit; `BadInput` lists wrong units."""
+    """Return the document with every value with a unit as a number in the file's unit; `BadInput` lists wrong units.
+
+    A share such as `40%` becomes an amount of memory or a number such as 0.4, as its key has it, and `5/3` a fraction.
+    It is a copy. What is no dictionary is returned as it is.
+    """
     if not isinstance(document, dict):
         return document
     walk = _Walk(document, form)

@@ -52,7 +52,7 @@ class ScheduleFile:
 
     @classmethod
     def of(cls, solution: Solution, timeline: Timeline) -> ScheduleFile:
-        """Return the contents of a schedule file for a solution and its timeline."""
+        """Return the contents of a schedule file for a solution, with its value and bound, and its timeline."""
         known = cls(timeline, solution.lower_bound_ticks, solution.certificate, solution.value_ticks)
         return known if solution.free is None else known.leaving(solution.free)
 
@@ -164,7 +164,7 @@ def schedule_document(file: ScheduleFile) -> dict[str, object]:
 
 
 def save(what: Solution | Timeline | ScheduleFile, path: str | Path) -> Path:
-    """Write a schedule file (JSON, compressed if the path ends in .gz), which every command reads.
+    """Write a schedule file (JSON, compressed if the path ends in .gz), which every command reads; returns its path.
 
     `BadInput` if a solution has no schedule, or the file cannot be written. ValueError if no problem file can express
     its problem.

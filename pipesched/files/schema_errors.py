@@ -25,8 +25,9 @@ def parse_model(
     """Return a document as a pydantic model whose fields are all optional, with its mistakes.
 
     Returns the model without the wrong values, a line for each mistake, and the key paths of the wrong values, so that
-    rules over several keys can still be checked on the others. `required` lists the key paths that must be given.
-    `BadInput` for a document without keys.
+    rules over several keys can still be checked on the others. In a path an index of a list is a number with dots
+    (`layers.0.name`). `required` lists the key paths that must be given; one that is missing is a mistake, but no wrong
+    value. `BadInput` for a document without keys.
     """
     if not isinstance(document, dict):
         raise BadInput(f"found {shown(document)}; allowed: keys and values, beginning with {required[0]}: ...")
@@ -49,7 +50,10 @@ def parse_model(
 
 
 def shown(value: object) -> str:
-    """Return a value as messages quote it: as the user wrote it, shortened if long."""
+    """Return a value as messages quote it: as the user wrote it, cut off after 60 characters.
+
+    Of a mapping only the keys are shown; None is `nothing`.
+    """
     text = " ".join(str(value).split()) if not isinstance(value, str | list | dict | bool) else repr(value)
     if isinstance(value, list):
         text = "[" + ", ".join(map(shown, value[:_QUOTED])) + "]"

@@ -66,7 +66,7 @@ def json_schema() -> Mapping[str, Any]:
 def read_state(path: str | Path, problem: Problem) -> tuple[Problem, State]:
     """Return the problem and the state that a state file describes; `BadInput` lists every mistake.
 
-    The tick of the problem is made finer until the state's times are multiples of it.
+    The tick of the returned problem is made finer until the state's times, which are in it, are multiples of it.
     """
     return state_from(read_document(path), problem, str(path))
 
@@ -74,8 +74,9 @@ def read_state(path: str | Path, problem: Problem) -> tuple[Problem, State]:
 def state_from(document: object, problem: Problem, source: str = "state") -> tuple[Problem, State]:
     """Return the problem and the state that a dictionary with the keys of a state file describes.
 
-    `BadInput` for mistakes. The tick of the problem is made finer until the state's times are multiples of it. `source`
-    names the dictionary in messages.
+    The tick of the returned problem is made finer until the state's times, which are in it, are multiples of it.
+    `BadInput` for mistakes, and for a problem with features that a state cannot describe. `source` names the dictionary
+    in messages.
     """
     try:
         _refuse(problem)

@@ -89,7 +89,7 @@ _BEYOND = "beyond the last column"
 
 
 class StepsFile(NamedTuple):
-    """Measured steps, and the model's configuration and device if the file names them (else None).
+    """Measured steps in the file's order, and the model's configuration and device if the file names them (else None).
 
     `unread` are columns of a table that describe nothing of a step.
     """

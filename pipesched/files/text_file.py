@@ -11,9 +11,10 @@ from pipesched.files.limits import MOST_BYTES
 
 
 def read_text(path: str | Path) -> str:
-    """Return the text of a file, decompressed if its name ends in .gz; `BadInput` if it cannot be read.
+    """Return the text of a UTF-8 file, decompressed if its name ends in .gz.
 
-    Spreadsheets and some editors begin a file with a byte-order mark, and end lines as Windows does.
+    `BadInput` if it cannot be read, is damaged, or is larger than `MOST_BYTES`. Spreadsheets and some editors begin a
+    file with a byte-order mark, and end lines as Windows does: the text has neither.
     """
     file = Path(path)
     try:

@@ -53,8 +53,9 @@ class Keys(FeatureKeys):
 def share_of_microbatch(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the document with the times and memory of one micro-batch in place of those of the whole batch.
 
-    The document itself where it has no `batch`, or where keys are wrong, which later checks report. `BadInput` for a
-    list of micro-batch counts, of which the caller has to choose one.
+    They are exact fractions; `memory.activation` is given its default. The document itself where it has no `batch`, or
+    where keys are wrong, which later checks report. `BadInput` for a list of micro-batch counts, of which the caller
+    has to choose one.
     """
     section, count = document.get(_KEY), whole_number(1)(document.get(COUNT))
     if section is not None and (listed := as_list(document.get(COUNT))) is not None:
@@ -83,8 +84,9 @@ def share_of_microbatch(document: Mapping[str, Any]) -> Mapping[str, Any]:
 def share_of_pass(value: Any, count: int, overhead: Any, if_any: bool = False) -> Any:
     """Return times of a whole batch divided by `count` micro-batches, plus `overhead`, for every number of `value`.
 
-    `value` is a number, or lists and mappings of numbers, whose form the result has. With `if_any`, a time of 0 stays 0
-    (no transfer, no overhead).
+    `value` is a number, or lists and mappings of numbers, whose form the result has, with exact fractions; negative
+    numbers stay as they are. With `if_any`, a time of 0 stays 0 (no transfer, no overhead). An `overhead` that is no
+    number is 0.
     """
     besides = finite_number(overhead) or Fraction(0)
     # Negative ones are refused as they are.
@@ -94,7 +96,7 @@ def share_of_pass(value: Any, count: int, overhead: Any, if_any: bool = False) -
 def scaled(value: Any, count: int) -> Any:
     """Return memory amounts of a whole batch divided by `count` micro-batches, for every number of `value`.
 
-    `value` is a number, or lists and mappings of numbers, whose form the result has.
+    `value` is a number, or lists and mappings of numbers, whose form the result has, with exact fractions.
     """
     return _each(value, lambda x: x / count)
 

@@ -33,13 +33,13 @@ from pipesched.problem.features.parameters import OWN_PARAMETERS
 from pipesched.problem.features.walks import ALIKE
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import StageId
+from pipesched.problem.quantities import DeviceId, StageId
 
 _KEY = "modules"
 REPLICATED: Literal["replicated"] = "replicated"
 SHARED: Literal["shared"] = "shared"
 # The devices of the stages of each copy; or each device holds a copy, or a part.
-Copies = list[list[int]] | Literal["replicated", "shared"]
+Copies = list[list[DeviceId]] | Literal["replicated", "shared"]
 REQUIRED = ("times", "times.forward", "times.backward")
 
 _DEVICES: dict[str, Any] = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1}
@@ -215,7 +215,7 @@ def _in_plain_numbers(section: object, trunk: ProblemForm, plain: Plain) -> obje
     return found | {"memory": {key: numbers["memory"][key] for key in memory}} if isinstance(memory, dict) else found
 
 
-def _wrong(keys: ModuleSection, copies: list[list[int]], trunk: ProblemForm, first: StageId) -> Iterator[str]:
+def _wrong(keys: ModuleSection, copies: list[list[DeviceId]], trunk: ProblemForm, first: StageId) -> Iterator[str]:
     assert trunk.devices and trunk.microbatches
     devices, stages = [device for copy in copies for device in copy], stage_count(trunk) or first
     if keys.stages is not None and keys.stages != len(copies[0]):
@@ -270,7 +270,7 @@ def _wrong_parameters(keys: ModuleSection, trunk: ProblemForm) -> Iterator[str]:
 
 
 def _document(
-    keys: ModuleSection, section: Any, copies: list[list[int]], trunk: ProblemForm, passes: int
+    keys: ModuleSection, section: Any, copies: list[list[DeviceId]], trunk: ProblemForm, passes: int
 ) -> dict[str, Any]:
     """Return the problem document of a module's stages, all copies one after the other.
 

@@ -72,7 +72,11 @@ def _memory(form: ProblemForm) -> Iterator[Column]:
 
 
 def _stages(form: ProblemForm, columns: Columns, stages: int) -> dict[str, list[Any]]:
-    """Return the fields `offload`, `recompute` and `may_keep` of every stage; empty where the file has neither mode."""
+    """Return the fields `offload`, `recompute` and `may_keep` of every stage; empty where the file has neither mode.
+
+    A stage that never offloads has None, one that never recomputes no modes. Columns are in ticks and in steps of
+    memory.
+    """
     section = form.memory
     if section is None or (section.offload is None and section.recompute is None):
         return {}
@@ -137,7 +141,10 @@ def _shared_streams(section: Any) -> tuple[SharedStream, ...]:
 
 
 def _host_groups(form: ProblemForm) -> Groups:
-    """Return the devices of every host whose memory is limited; empty where the file gives no host capacity."""
+    """Return the devices of every host whose memory is limited; empty where the file gives no host capacity.
+
+    First are the groups that the file lists, then a host for each other device.
+    """
     section = form.memory
     limit = section.offload.host_capacity if section and section.offload else None
     if limit is None or not _may(section, "offload"):
@@ -149,7 +156,7 @@ def _host_groups(form: ProblemForm) -> Groups:
 def _limits(form: ProblemForm) -> Iterator[tuple[object, list[Fraction]]]:
     """Yield the capacities of the hosts as a column, one for each host; nothing where the file gives none.
 
-    A column is (key path for messages, amounts in the file's unit).
+    A column is (name, amounts in the file's unit in the order of `_host_groups`).
     """
     groups = _host_groups(form)
     if groups:
@@ -161,7 +168,7 @@ def _limits(form: ProblemForm) -> Iterator[tuple[object, list[Fraction]]]:
 
 
 def _fields(problem: Problem, form: ProblemForm, columns: Columns) -> dict[str, object]:
-    """Return the field `resources` of the problem, with host memory and the streams that several devices share."""
+    """Return the field `resources` of the problem, with host memory (in steps) and the streams that devices share."""
     hosts = zip(columns.get(_HOST, ()), _host_groups(form), strict=True)
     shared, own = _shared_streams(form.memory), tuple(HostPool(*one) for one in hosts)
     return {"resources": replace(problem.resources, shared_streams=shared, hosts=own)}

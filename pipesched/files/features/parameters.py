@@ -89,9 +89,10 @@ def _memory(form: ProblemForm) -> Iterator[Column]:
 
 
 def _stages(form: ProblemForm, columns: Columns, count: int) -> dict[str, list[Any]]:
-    """Return the fields `gather` and `once` of each of `count` stages.
+    """Return the fields `gather` and `once` of each of `count` stages, without one that the file does not ask for.
 
-    None or empty for a stage that uses another's parameters.
+    `gather` is None, and `once` empty, for a stage that uses another's parameters. With `keep: never` there is no
+    `gather`: it is a task of every pass.
     """
     section: ParametersSection | None = form.parameters
     if section is None:

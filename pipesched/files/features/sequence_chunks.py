@@ -136,7 +136,10 @@ def _section(section: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _of_piece(value: object, piece: int, count: int) -> object:
-    """Return the value of piece `piece` of `count`: a number, or a list with one number for each stage."""
+    """Return the value of piece `piece`, from 0, of `count`: a number, or a list with one number for each stage.
+
+    `_NotOfPiecesError` for a value in none of the forms allowed.
+    """
     entries = as_list(value)
     if entries is not None and any(isinstance(entry, Mapping) or as_list(entry) is not None for entry in entries):
         return [_of_stage(entry, piece, count) for entry in entries]

@@ -63,9 +63,10 @@ class WrongEntries(Exception):
 
 
 def finite_number(value: object) -> Fraction | None:
-    """Convert a finite number to its exact fraction; None for anything else, or beyond the limits of a file.
+    """Convert a finite number to its exact fraction; None for anything else, such as True or text.
 
-    Floats of Python and NumPy, which only callers in code pass, count as the decimal that they print as.
+    None also beyond the limits of a file: above 10^12, other than 0 and below 10^-30 in absolute value, or more than
+    100 digits. Floats of Python and NumPy, which only callers in code pass, count as the decimal that they print as.
     """
     match value:
         case bool():
@@ -99,8 +100,8 @@ def as_list(value: object) -> list[object] | None:
 class field:  # noqa: N801 - annotates a type, as those of pydantic do
     """A validator for pydantic fields: `accept` returns the converted value, or None for one that is not allowed.
 
-    `allowed` is then the error message. `json_schema` is the JSON Schema of the values, None for that of the annotated
-    type.
+    `allowed` is then the error message; for a list `accept` may raise `WrongEntries` instead. `json_schema` is the JSON
+    Schema of the values, None for that of the annotated type.
     """
 
     allowed: str
@@ -125,7 +126,10 @@ class field:  # noqa: N801 - annotates a type, as those of pydantic do
 
 
 def at_least(limit: int) -> Callable[[object], Fraction | None]:
-    """Return a validator that makes numbers from `limit` to 10^12 exact fractions; it returns None for others."""
+    """Return a validator that makes numbers from `limit` to 10^12, both included, exact fractions.
+
+    The validator returns None for others.
+    """
 
     def accept(value: object) -> Fraction | None:
         number = finite_number(value)
@@ -135,7 +139,10 @@ def at_least(limit: int) -> Callable[[object], Fraction | None]:
 
 
 def whole_number(limit: int) -> Callable[[object], int | None]:
-    """Return a validator that accepts whole numbers from `limit` to 10^12; it returns None for others."""
+    """Return a validator that accepts whole numbers from `limit` to 10^12, both included, but no True and no 1.0.
+
+    The validator returns the int, None for others.
+    """
 
     def accept(value: object) -> int | None:
         whole = isinstance(value, Integral) and not isinstance(value, bool) and limit <= int(value) <= LARGEST

@@ -58,9 +58,9 @@ def is_matrix(transfer: object) -> bool:
 
 
 def links_of(transfer: Latency | None) -> Matrix:
-    """Return the matrix of transfer times, one row for each sending device.
+    """Return the matrix of transfer times in the file's unit, one row for each sending device.
 
-    Empty where the file gives times by stage.
+    Empty where the file gives none, one number, or times by stage.
     """
     if isinstance(transfer, NodeLinks):
         within, between, nodes = transfer
@@ -81,7 +81,7 @@ def unused_diagonal(transfer: Latency | None) -> list[str]:
 def wrong_size(transfer: object, devices: int) -> str | None:
     """Return the mistake if a matrix or list of nodes does not have one row or entry for each device.
 
-    None if it does. `transfer` is the value of the key, in any form.
+    None if it does, and for other forms. `transfer` is the value of the key, in any form.
     """
     if isinstance(transfer, NodeLinks) and len(transfer.nodes) != devices:
         return f"times.transfer.nodes: found {len(transfer.nodes)} nodes; allowed: a list of {devices}, one per device"

@@ -21,12 +21,13 @@ from pipesched.files.fields.field import (
 )
 from pipesched.files.fields.field_types import NAME, Name, Numbers, task_name
 from pipesched.files.fields.section import Section
+from pipesched.problem.quantities import DeviceId
 
 HOST = "host"
 FREE, NEVER, ALWAYS = DECISIONS = ("free", "never", "always")
 
 # Devices that share something, in groups.
-Groups = tuple[tuple[int, ...], ...]
+Groups = tuple[tuple[DeviceId, ...], ...]
 
 
 class CopyStream(NamedTuple):
@@ -37,7 +38,10 @@ class CopyStream(NamedTuple):
 
 
 class HostLimit(NamedTuple):
-    """The capacity of host memory: one number, or one for each device; devices of one of `groups` share a host."""
+    """The capacity of host memory: one number for each host, or a list by device, in the file's unit.
+
+    Devices of one of `groups` share a host, every other device has one of its own.
+    """
 
     capacity: Fraction | list[Fraction]
     groups: Groups = ()

@@ -27,7 +27,10 @@ class _Form(Protocol):
 
 
 def stage_count(form: _Form) -> int | None:
-    """Return the number of stages that a file describes; None where it does not say."""
+    """Return the number of stages that a file describes; None where it does not say.
+
+    A stage that two devices run, as in a bidirectional placement, counts twice.
+    """
     if isinstance(form.placement, list):
         return len(form.placement)
     if form.devices is None:
@@ -36,7 +39,10 @@ def stage_count(form: _Form) -> int | None:
 
 
 def placement_of(form: _Form) -> Placement:
-    """Return the placement that a file's keys describe, with its chains; the number of devices must be known."""
+    """Return the placement that a file's keys describe, with its chains.
+
+    The number of devices must be known, and the keys valid.
+    """
     assert form.devices
     if isinstance(form.placement, list):
         found = placement.explicit(form.devices, form.placement)
@@ -49,7 +55,8 @@ def placement_of(form: _Form) -> Placement:
 def per(value: Fraction | list[Fraction] | None, count: int) -> list[Fraction]:
     """Return one number for each of `count` stages or devices from `value`, a number for all or a list; not None.
 
-    A list of half as many entries, for one direction of a bidirectional placement, is repeated for the other.
+    A list of fewer entries is repeated: one of half as many, for one direction of a bidirectional placement, for the
+    other.
     """
     assert value is not None
     if isinstance(value, list):

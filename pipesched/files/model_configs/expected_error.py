@@ -17,8 +17,9 @@ FILE = "expected_errors.json"
 def expected_error(hardware: str, experts: bool, hybrid: bool = False) -> ExpectedError:
     """Return the expected error of a predicted training step, by device and by kind of model.
 
-    The kinds are hybrid, with experts, and neither. Where too few steps were measured for this kind of device, it is
-    the largest error among the kinds of device with enough measurements, for the same kind of model.
+    `hardware` is the device's name, such as h100-80gb. The kinds are hybrid, with `experts`, and neither. Where too few
+    steps were measured for this kind of device, it is the largest mean error among the kinds of device with enough
+    measurements, for the same kind of model.
     """
     own, known = kind_of(hardware, experts, hybrid), _known()
     same = [one for name, one in known.items() if name.partition(" ")[2] == own.partition(" ")[2]]

@@ -19,7 +19,8 @@ def regular(has: Sequence[bool]) -> tuple[int, int] | None:
     """Return the number of leading dense layers and the period of expert layers after them; `has` has a flag by layer.
 
     The first layer after the dense ones has experts; where no layer has, all are leading dense ones and the period is
-    1. None where expert layers follow no such pattern.
+    1. Where one layer has, the period is the number of layers from it on. None where expert layers follow no such
+    pattern.
     """
     where = [at for at, experts in enumerate(has) if experts]
     if not where:
@@ -37,10 +38,11 @@ def grouped(groups: int | None, chosen: int | None) -> dict[str, int]:
 
 
 def expert_layers(keys: Keys, config: Mapping[str, Any], first: int, layers: int, source: str) -> tuple[int, int]:
-    """Return the number of leading dense layers and the period of expert layers in a Hugging Face configuration.
+    """Return (number of leading dense layers, period of expert layers after them) of a Hugging Face configuration.
 
-    `first` is the first layer with experts where the configuration does not say. `BadInput` for another pattern.
-    `layers` is the number of transformer layers, `source` names the configuration in messages.
+    `first` is the first layer with experts, from 0, where the configuration does not say, `layers` the number of
+    transformer layers. `source` names the configuration in messages. `BadInput` for another pattern; a wrong number is
+    added to the mistakes of `keys`.
     """
     last = config.get("moe_layer_end_index", -1)
     if last not in (-1, layers - 1):

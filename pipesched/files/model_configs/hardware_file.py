@@ -34,7 +34,7 @@ class NamedDevice(NamedTuple):
 def find_device(text: str) -> NamedDevice:
     """Return the device of this name, of the only name that begins so, or of a hardware file at this path.
 
-    `BadInput` if there is none.
+    `BadInput` if there is none, several names begin so, or the file is wrong.
     """
     found = [name for name in DEVICES if name == text] or [name for name in DEVICES if name.startswith(text.lower())]
     if len(found) == 1:
@@ -52,9 +52,9 @@ def find_device(text: str) -> NamedDevice:
 
 
 def device_text(name: str, device: Device, comments: Mapping[str, str]) -> str:
-    """Return the text of a hardware file with all numbers of a device.
+    """Return the text of a hardware file with all numbers of a device, those that are None left out.
 
-    `comments` are added to the lines of their keys.
+    `comments` are added to the lines of their keys, the names of fields of `Device`.
     """
     lines = [f"name: {json.dumps(name)}"]
     for one in fields(Device):

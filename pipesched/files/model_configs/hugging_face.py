@@ -76,9 +76,10 @@ _HEADS, _HIDDEN = ("num_attention_heads", "n_head"), ("hidden_size", "n_embd", "
 
 
 def from_hugging_face(document: Mapping[str, Any], source: str) -> ModelConfig:
-    """Return the model of a `config.json`; `BadInput` for an unsupported kind of model or missing keys.
+    """Return the model of a `config.json`, without training settings.
 
-    `document` is its content, `source` its name in messages.
+    `document` is its content, `source` its name in messages. `BadInput` for an unsupported kind of model, missing keys,
+    or wrong values.
     """
     notes = []
     config, kind = document, document.get("model_type")

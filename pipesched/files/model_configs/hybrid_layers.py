@@ -23,8 +23,8 @@ class Hybrid:
     """Keys of a plan file's section `model` that a hybrid model has in addition to those of a transformer.
 
     `mixer`, `attention` and `experts` have keys of the sections of these names. `pattern` has a letter for each layer
-    if each layer is a single part. `has_experts` says that some layers have experts; `expert_layers` places them, by
-    the number of leading dense layers and the period, and is None where the usual keys do so.
+    if each layer is a single part, else it is None. `has_experts` says that some layers have experts; `expert_layers`
+    places them, by the number of leading dense layers and the period, and is None where the usual keys do so.
     """
 
     mixer: Mapping[str, Any]

@@ -38,11 +38,12 @@ def layouts_of(
 ) -> list[Layout]:
     """Return all layouts of a model on `gpus` devices, each with micro-batches of one sequence.
 
-    `BadInput` if there is none. `microbatches` counts those of a step on all replicas together; the data parallel size
-    has to divide it. `given` fixes sizes by the names of `Layout`'s fields; the others (None, or absent) are searched.
-    Tensor groups have at most `node` devices and divide the attention heads; tensor times context stays inside a node,
-    and divides the heads of a mixer. A context size above 1 cuts a `sequence`, in tokens, into two parts a device, one
-    early and one late. The expert size divides the experts.
+    They are ordered by tensor, context, pipeline and expert size, ascending. `BadInput` if there is none.
+    `microbatches` counts those of a step on all replicas together; the data parallel size has to divide it. `given`
+    fixes sizes by the names of `Layout`'s fields; the others (None, or absent) are searched. Tensor groups have at most
+    `node` devices and divide the attention heads; tensor times context stays inside a node, and divides the heads of a
+    mixer. A context size above 1 cuts a `sequence`, in tokens, into two parts a device, one early and one late. There
+    are at most as many pipeline ranks as layers, with embedding and head. The expert size divides the experts.
     """
     attention = config.model["attention"]
     heads, groups = attention["heads"], attention.get("kv_heads") or attention["heads"]

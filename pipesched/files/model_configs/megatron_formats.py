@@ -14,7 +14,7 @@ def formats_of(keys: Keys, values: Mapping[str, Any], layers_of_one: int) -> tup
     """Return the keys `dtype`, `precision` and `weight_bytes` of the section `model` by the arguments, and notes.
 
     Notes are on what is left out; no keys for products in 16 bits. `values` are the arguments by name; Megatron counts
-    each layer of the model as `layers_of_one`.
+    each layer of the model as `layers_of_one`, 1 or 2. Wrong values are added to the mistakes of `keys`.
     """
     if _on(values, "fp4_format", "fp4"):
         dtype = "nvfp4"

@@ -22,7 +22,8 @@ class Layers(NamedTuple):
 
     `layers` is the number of layers, `dense` that of leading dense ones, `every` the period of layers with experts
     after these, `prediction` the number of multi-token prediction layers. `pattern` has a letter for each layer if each
-    layer is a single part; it is empty where each is an attention and a block.
+    layer is a single part, and `dense` and `every` are then 0 and 1; it is empty where each is an attention and a
+    block.
     """
 
     layers: int
@@ -82,8 +83,8 @@ def mixer_of(keys: Keys, values: Mapping[str, Any], hidden: int, layers: int, pa
     """Return the keys of the section `mixer` that the arguments describe, by name; None for a model without a mixer.
 
     `values` are the arguments by name, `hidden` is the hidden size, `layers` the number of layers. With a hybrid
-    `pattern` the mixer is that of its letters; else linear attention is in all layers but those of
-    `linear_attention_freq`.
+    `pattern` (else empty) the mixer is that of its letters; else linear attention is in all layers but those of
+    `linear_attention_freq`. Wrong values are added to the mistakes of `keys`.
     """
     if "M" in pattern:
         size = keys.number("mamba_head_dim", default=64)

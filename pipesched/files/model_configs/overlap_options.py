@@ -19,9 +19,10 @@ _GATHERED = "weights are gathered after the optimizer's step"
 def hidden_shares(values: Mapping[str, Any], all_options: bool) -> Hidden:
     """Return `data_hidden_share` and `gather_hidden_share` of the section `hardware`, where a job's options decide.
 
-    `values` are Megatron's arguments by name. `all_options`: they are a whole job's, in which what is not there is off,
-    as it is by default in Megatron-LM; else nothing is said of it. Megatron of before `--overlap-grad-reduce` (2023)
-    reduces after the last backward with `--DDP-impl local`, and during it with `torch`.
+    A share is `100%` or `0%`, with a comment; a key that nothing decides is left out. `values` are Megatron's arguments
+    by name. `all_options`: they are a whole job's, in which what is not there is off, as it is by default in
+    Megatron-LM; else nothing is said of it. Megatron of before `--overlap-grad-reduce` (2023) reduces after the last
+    backward with `--DDP-impl local`, and during it with `torch`.
     """
     if _is_on(values.get("deepspeed")):
         return _of_deepspeed(values)
@@ -48,8 +49,8 @@ def hidden_shares(values: Mapping[str, Any], all_options: bool) -> Hidden:
 def _of_deepspeed(values: Mapping[str, Any]) -> Hidden:
     """Return the shares of a job of DeepSpeed, whose optimizer's step ends with gathering weights (ZeRO 1 and 2).
 
-    `overlap_comm` has an effect without a pipeline alone: `PipelineEngine` reduces gradients after all backwards. None
-    with ZeRO 3, which exchanges in every pass.
+    `overlap_comm` has an effect without a pipeline alone: `PipelineEngine` reduces gradients after all backwards. Empty
+    with ZeRO 3, which exchanges in every pass, and where no option decides.
     """
     after = _NONE, _GATHERED
     if str(values.get("zero_stage")) == "3":

@@ -28,10 +28,11 @@ class Wanted:
     """Training settings that the user gives; where one is None the configuration decides, or else a default.
 
     `devices` are pipeline ranks; `microbatches` is the number for each data-parallel replica, each of `microbatch_size`
-    sequences of `sequence` tokens. `sizes` has sizes of parallelism inside a stage, under `tensor`, `context`, `expert`
-    and `data`. `mfu` is the share of the peak rate that products reach, in place of the device's fitted share.
-    `training` has further keys of the section `model` (dtype, flash, gradient_bytes, ...) and of its `parallel`
-    (sharding, sequence); `rates` has further keys of the section `hardware`.
+    sequences of `sequence` tokens. `hardware` is the name of the `device`. `sizes` has sizes of parallelism inside a
+    stage, under `tensor`, `context`, `expert` and `data`. `mfu` is the share, from 0 to 1, of the peak rate that
+    products reach, in place of the device's fitted share. `training` has further keys of the section `model` (dtype,
+    flash, gradient_bytes, ...) and of its `parallel` (sharding, sequence); `rates` has further keys of the section
+    `hardware`.
     """
 
     devices: int
@@ -204,7 +205,8 @@ def _hardware(config: ModelConfig, wanted: Wanted) -> Iterator[_Entry]:
 def hardware_keys(config: ModelConfig, wanted: Wanted) -> dict[str, tuple[object, str]]:
     """Return the keys of the section `hardware`, each with its value and a comment on what it assumes.
 
-    `BadInput` for a precision that the device has no products of.
+    Values are in the units of these keys, numbers or text; the user's `rates` are not among them. `BadInput` for a
+    precision that the device has no products of.
     """
     device, sizes = wanted.device, sizes_of(config, wanted)
     products = device.products if wanted.mfu is None else float(wanted.mfu)

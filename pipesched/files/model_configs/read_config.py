@@ -24,7 +24,8 @@ def read_config(path: str, vocabulary: int | None = None) -> ModelConfig:
     """Return the model configuration in a file, or in the `config.json` of a folder.
 
     The file's ending, before .gz, decides the format. `vocabulary` is the padded number of tokens, for Megatron
-    arguments that only name a tokenizer. `BadInput` says what is missing.
+    arguments that only name a tokenizer. `BadInput` for a file that cannot be read or is of another kind, for a model
+    that no plan can express, and for what is missing or wrong.
     """
     file = Path(path) / "config.json" if Path(path).is_dir() else Path(path)
     text = read_text(file)

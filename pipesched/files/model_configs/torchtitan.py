@@ -66,7 +66,8 @@ _FORMATS: Mapping[str, tuple[str, int]] = {"bfloat16": ("bf16", 2), "float16": (
 def from_torchtitan(document: Mapping[str, Any], source: str) -> ModelConfig:
     """Return the model and training settings of a torchtitan job configuration.
 
-    `document` is its content, `source` its name in messages. `BadInput` for an unknown flavor or number format.
+    `document` is its content, `source` its name in messages. `BadInput` for an unknown flavor or number format, and
+    wrong values.
     """
     sections = {key: document.get(key, {}) for key in ("model", "training", "parallelism")}
     wrong = {key: value for key, value in sections.items() if not isinstance(value, Mapping)}
@@ -101,9 +102,9 @@ def from_torchtitan(document: Mapping[str, Any], source: str) -> ModelConfig:
 
 
 def _format(keys: Keys, training: Mapping[str, Any], name: str) -> tuple[str | None, int | None]:
-    """Return the number format under `name` in the section `training`, as a `dtype` and in bytes; None if missing.
+    """Return the number format under `name` in the section `training`, as a `dtype` and in bytes a number.
 
-    A wrong value is added to the mistakes of `keys`.
+    Both are None if it is missing or wrong; a wrong value is added to the mistakes of `keys`.
     """
     value = training.get(name)
     if isinstance(value, str) and value in _FORMATS:

@@ -130,9 +130,9 @@ def _beyond(section: HardwareSection, parallel: Parallel) -> list[str]:
 
 
 def _assumed(section: HardwareSection, data: float | None) -> dict[str, float | str]:
-    """Return the rates and settings that the file's section `hardware` gives itself, by key.
+    """Return the rates and settings that the file's section `hardware` gives itself, by key, in the units of the keys.
 
-    Of a table by nodes it is the rate in use, `data` bytes a second.
+    Of a table by nodes it is the rate in use, given as `data` bytes a second.
     """
     given = {
         key: getattr(section, key) for key in type(section).model_fields if key in section.model_fields_set - {"name"}

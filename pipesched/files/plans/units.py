@@ -21,7 +21,7 @@ def every_layer(form: PlanFile) -> list[LayerEntry]:
 def tick_of(form: PlanFile, lags: list[Fraction]) -> Step:
     """Return the tick of which all times of the file become multiples; `lags` are its times of transfers.
 
-    All passes of all layers together take at most `MOST_STEPS_OF_TIMES` ticks.
+    Its size is in the file's unit. All passes of all layers together take at most `MOST_STEPS_OF_TIMES` ticks.
     """
     others = [*lags, *(time for feature in PLAN_FEATURES for time in feature.times(form))]
     numbers, total = [*others], sum(others, Fraction(0)) * (form.devices or 1) * 4

@@ -23,9 +23,9 @@ def memory_in_steps(
     """Return (columns, pools by device, size of a step, notes): all memory of a file in whole steps.
 
     A column is by stage, or if `Feature.limits` yields it in the order of that. The step is in the file's unit. Memory
-    that B frees is rounded up and all else down, so that whatever fits still fits; numbers are rounded if their sum
-    would exceed `most_steps` of the largest step that divides them. `BadInput` for a capacity of more than `LARGEST`
-    steps.
+    that B frees is rounded up, to at most the activation, and all else down, so that whatever fits still fits; numbers
+    are rounded if their sum would exceed `most_steps` of the largest step that divides them, and a note says so. A pool
+    without limit has the capacity None. `BadInput` for a capacity of more than `LARGEST` steps.
     """
     stages = where.stages
     activation = per(section.activation if section.activation is not None else Fraction(1), stages)

@@ -15,6 +15,7 @@ from pipesched.files.problems.pass_tasks import KEYS
 from pipesched.files.problems.schema import Times
 from pipesched.files.rounding import MOST_STEPS, step_of
 from pipesched.problem.placement import Placement
+from pipesched.problem.quantities import Ticks
 
 # A list of numbers for each quantity, one a stage. That of a task is its kind of pass and its place in the file's list.
 Columns = dict[Any, Any]
@@ -27,14 +28,15 @@ def times_in_ticks(
     microbatches: int,
     others: Iterable[tuple[Any, Fraction | list[Fraction]]] = (),
     most_steps: int = MOST_STEPS,
-) -> tuple[Columns, tuple[tuple[int, ...], ...], Fraction, list[str]]:
+) -> tuple[Columns, tuple[tuple[Ticks, ...], ...], Fraction, list[str]]:
     """Return (columns, links, tick, notes): the times of a file as whole numbers of the tick.
 
-    `columns` have a list by stage for each quantity: by key of `times`, and for tasks by (kind, place in the list);
-    None under `weight` if the file gives no such times. `links` have a row of times for each sending device; they are
-    empty where transfers are by stage. `tick` is its length in the file's unit. A note says if times were rounded; they
-    are if all passes of `microbatches` micro-batches would add up to more than `most_steps` ticks. `others` are further
-    times, as pairs of a column's name and one number or a list by stage.
+    `columns` have a list by stage for each quantity given: by key of `times` (`block_saves` for what blocks save), and
+    for tasks by (kind, place in the list); `fused` is always there, and `weight` is None if the file gives no such
+    times. `links` have a row of times for each sending device; they are empty where transfers are by stage. `tick` is
+    its length in the file's unit. A note says if times were rounded, to the nearest tick; they are if all passes of
+    `microbatches` micro-batches would add up to more than `most_steps` ticks. `others` are further times, as pairs of a
+    column's name and one number or a list by stage.
     """
     transfer, stages = latency_of(times.transfer), where.stages
     links = links_of(transfer)

@@ -37,7 +37,7 @@ _RANGE = r"(\d{1,6})\.\.(\d{1,6})"
 
 
 class DeviceCount(NamedTuple):
-    """The least and the most devices of a class that a plan may use."""
+    """The least and the most devices of a class that a plan may use, both included."""
 
     least: int
     most: int
@@ -115,7 +115,8 @@ def _slowness_of(classes: list[DeviceClass] | None) -> tuple[Fraction, ...]:
 def _sets_of(form: PlanForm) -> list[DeviceSet]:
     """Return the sets of devices that a plan may use, each in every order that it may have along the pipeline.
 
-    If they are more than the limit, which is a mistake, only some are returned, still more than the limit.
+    Each once; a class of which none is used is left out. If they are more than the limit, which is a mistake, only some
+    are returned, still more than the limit.
     """
     free = form.decide is not None and form.decide.cluster == "free"
     places = range(len(form.cluster))

@@ -35,7 +35,7 @@ _FREE = "free"
 
 
 class PieceChoices(NamedTuple):
-    """Numbers (`counts`) of pieces into which a micro-batch may be cut, and the rules for their lengths.
+    """Numbers (`counts`) of pieces into which a micro-batch may be cut, each once, and the rules for their lengths.
 
     Lengths are equal, or take equal time.
     """
