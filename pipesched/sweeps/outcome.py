@@ -112,14 +112,19 @@ class Outcome:
         return self.status in (Status.OPTIMAL, Status.INFEASIBLE) or closed
 
     def merged(self, other: Outcome) -> Outcome:
-        """Return an outcome with the better schedule and the stronger bound of the two.
+        """Return an outcome of the same cell with the better schedule and the stronger bound of the two.
 
-        Where both are equal, those of this one. If the two leave different amounts of free memory, the one that leaves
-        more is returned as it is.
+        Where both are equal, those of this one; limits, duration and `finished` are those of the finished one with the
+        higher time limit. If neither has a schedule and one proves that there is none, that one is returned as it is.
+        If the two leave different amounts of free memory, it is the one that leaves more.
         """
         if self.free != other.free:
             # Value and bound are those of one amount: none of them says anything of another.
             return max(self, other, key=lambda one: (one.free is not None, (one.free and one.free.value) or 0))
+        if self.value is None and other.value is None:
+            for one in (self, other):
+                if one.status is Status.INFEASIBLE:
+                    return one
         best = other if other.value is not None and (self.value is None or other.value < self.value) else self
         firm = other if other.lower_bound is not None and other.lower_bound > (self.lower_bound or 0) else self
         more = other if (other.finished, other.effort.seconds) > (self.finished, self.effort.seconds) else self

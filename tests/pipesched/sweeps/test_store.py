@@ -54,6 +54,16 @@ def test_a_second_result_never_loses_what_the_first_had(tmp_path: Path) -> None:
         assert store.solves("k") == 4
 
 
+@pytest.mark.parametrize("proved_first", [False, True])
+def test_a_proof_that_there_is_no_schedule_is_kept(proved_first: bool, tmp_path: Path) -> None:
+    proved = outcome(None)
+    unknown = replace(proved, status=Status.UNKNOWN, reason="time limit")
+    with Store(tmp_path / "store.db") as store:
+        for one in (proved, unknown) if proved_first else (unknown, proved):
+            store.keep("a", one)
+        assert store.get("a") == proved
+
+
 def test_what_was_interrupted_or_follows_is_no_solve(tmp_path: Path) -> None:
     with Store(tmp_path / "s.sqlite") as store:
         store.keep("k", replace(outcome(10, 5), finished=False))
