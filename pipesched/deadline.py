@@ -77,10 +77,7 @@ class _Scope:
         self._at, self._stop, self._clock, self._around = deadline.at, deadline.stop, deadline.clock, around
 
     def expired(self) -> bool:
-        """Return True once any of the deadlines is over.
-
-        After a stop work gets a short grace time from the first check on.
-        """
+        """Return True once any of the deadlines is over, after a stop half a second from the first check on."""
         if self._stop.is_set():
             self._at = min(self._at, self._clock() + _GRACE)
         return self._clock() >= self._at or (self._around is not None and self._around.expired())

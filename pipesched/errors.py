@@ -43,7 +43,7 @@ class Deadlock(PipeschedError):
 class Disagreement(PipeschedError):
     """The solver's claim and the validator differ: a defect in this tool, never to be hidden.
 
-    `kind` is the kind of argument that is no longer to be trusted, if one is the cause.
+    `kind` is the kind of argument that is no longer to be trusted, None if none is the cause.
     """
 
     def __init__(self, text: str, kind: str | None = None) -> None:

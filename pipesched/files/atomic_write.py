@@ -47,7 +47,7 @@ def refuse_unwritable(path: str | Path) -> None:
 
 
 def is_device(path: Path) -> bool:
-    """True if there is something at the path that is neither a file nor a folder, such as a pipe."""
+    """Return True if there is something at the path that is neither a file nor a folder, such as a pipe."""
     # A link of /proc to a pipe leads to no path: it is followed by the system alone.
     return path.exists() and not path.is_file() and not path.is_dir()
 

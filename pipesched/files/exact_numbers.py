@@ -91,10 +91,10 @@ class _ExactLoader(yaml.SafeLoader):
         self._nodes = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Return the next YAML node; an error for a value that refers to itself, or more than `MOST_NODES` values.
+        """Return the next YAML node; None at the end of the text.
 
-        Values are counted with references expanded, before any is built, so that a small file cannot fill the memory.
-        None at the end of the text.
+        `ConstructorError` for a value that refers to itself, or more than `MOST_NODES` values. Values are counted with
+        references expanded, before any is built, so that a small file cannot fill the memory.
         """
         mark, before = self.peek_event().start_mark, self._nodes  # type: ignore[no-untyped-call]
         node = super().compose_node(parent, index)

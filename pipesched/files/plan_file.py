@@ -74,9 +74,9 @@ def plan_problem_from(
 ) -> PlanProblem:
     """Read a plan problem from a dictionary with the keys of a plan file; `BadInput` lists every mistake.
 
-    Times are rounded to the nearest tick, memory down to whole steps, so that sums are exact. `steps` fixes the tick
-    and the step of memory, in the file's units; None derives them from the numbers. `source` names the document in
-    messages; the plan has the name `default_name` if the document gives none.
+    Where exact sums of the numbers would not fit, times are rounded to the nearest tick and memory down to whole steps,
+    with a note. `steps` fixes the tick and the step of memory, in the file's units; None derives them from the numbers.
+    `source` names the document in messages; the plan has the name `default_name` if the document gives none.
     """
     try:
         whole = document = in_plain_numbers(document, PLAN)
@@ -185,7 +185,7 @@ def _suspicious(model: Model) -> list[str]:
 
 
 def _layer(entry: LayerEntry, form: PlanFile, rounding: Rounding, splits: bool) -> LayerType:
-    """Return the layer type of an entry: times rounded to the nearest tick, activations down, memory that B frees up.
+    """Return the layer type of an entry: times rounded to the nearest tick, memory down, but what B frees up.
 
     This rounding lets whatever fits still fit. If other layers split their backward (`splits`), a layer that does not
     has all of it in B and nothing in W.

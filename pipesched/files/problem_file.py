@@ -105,9 +105,9 @@ def problem_from(
 ) -> Problem:
     """Read a problem from a dictionary with the keys of a problem file; `BadInput` lists every mistake.
 
-    `source` names the document in messages. Times become integer ticks; they are rounded if the sum of all would exceed
-    `most_steps` of the largest tick that divides them. The problem has the name `default_name` if the document gives
-    none.
+    `source` names the document in messages. Times become whole ticks, the largest that divide all of them, and memory
+    whole steps; they are rounded, with a note, if the sum of all would exceed `most_steps` of these. The problem has
+    the name `default_name` if the document gives none.
     """
     try:
         whole = in_plain_numbers(document, PROBLEM)

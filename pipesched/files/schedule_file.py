@@ -201,7 +201,11 @@ def read_schedule(path: str | Path) -> ScheduleFile:
 
 
 def schedule_from(document: object, path: str) -> ScheduleFile:
-    """Return the contents of a schedule file from its document; `path` names the file in the messages of `BadInput`."""
+    """Return the contents of a schedule file from its document; rules of schedules are left for `validate` to check.
+
+    The problem's tick may be finer than that of its own file, where the schedule has fractions of it. `path` names the
+    file in the messages of `BadInput`, raised for what is malformed.
+    """
     refuse_other_kinds(document, path, FileKind.SCHEDULE)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise BadInput(f"{path}: not a schedule file (its `format` is not {FORMAT!r}); `pipesched solve` writes one")

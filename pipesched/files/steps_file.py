@@ -44,7 +44,11 @@ def _placement(value: object) -> str | None:
 
 
 class StepEntry(Section):
-    """One measured training step: its duration and the layout that was trained."""
+    """One measured training step: its duration, and the layout that was trained.
+
+    `tensor`, `context`, `pipeline`, `data` and `expert` are sizes of parallelism; exactly one of `microbatches` and
+    `batch` is given. `recomputed_layers` and `placement`, columns of layouts.csv, are checked and not used.
+    """
 
     required = ("seconds",)
 

@@ -100,6 +100,6 @@ def _matching(measured: Measured, problem: Problem) -> Schedule:
 
 
 def _end(step: Step, device: DeviceId) -> float:
-    """Return the end of a device's last pass, in seconds from the first start on any device."""
+    """Return the end of a device's last pass, in seconds from the first start on any device; 0 if it ran none."""
     begin = min((one.start for row in step for one in row), default=0.0)
     return max((one.end for one in step[device]), default=begin) - begin

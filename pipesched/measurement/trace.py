@@ -61,7 +61,7 @@ class Measured:
 
     @cached_property
     def makespans(self) -> tuple[float, ...]:
-        """The seconds from each step's first start to its last end, on any device."""
+        """The seconds from each step's first start to its last end, on any device, in the order of the steps."""
         return tuple(_makespan(step) for step in self.steps)
 
     @property

@@ -70,7 +70,7 @@ def to_parquet(table: Table) -> bytes:
 
 
 def refuse_without_parquet() -> None:
-    """Raise `BadInput` if Parquet cannot be written; called before a long search."""
+    """Raise `BadInput` if pyarrow, which writes Parquet, is not installed; called before a long search."""
     if find_spec("pyarrow") is None:
         allowed = f"after {to_install('pipesched[parquet]')}"
         raise BadInput(f"--parquet: found no pyarrow, which writes Parquet; allowed: {allowed}")
@@ -100,7 +100,8 @@ def _columns_of(row: Row) -> dict[str, Any]:
 def cell_texts(cell: Cell, known: Outcome) -> dict[str, str]:
     """Return the text of a cell's files by name: its schedule file, and for a plan its answer file with the evidence.
 
-    `BadInput` if the outcome has no schedule.
+    The names are `cell-N.json` and `cell-N-plan.json`, with the cell's number. `BadInput` if the outcome has no
+    schedule, or damaged evidence.
     """
     texts = {f"cell-{cell.number}.json": schedule_text(known)}
     answer = plan_answer_of(cell.problem, known) if isinstance(cell.problem, PlanProblem) else None

@@ -143,7 +143,8 @@ class Outcome:
     def with_bound(self, bound: Fraction, kind: str, claim: str, evidence: Mapping[str, Any] | None = None) -> Outcome:
         """Return the outcome with another lower bound, in the file's unit of time, if it is stronger; else itself.
 
-        `kind`, `claim` and `evidence` are the bound's argument, and replace the fields of these names.
+        `kind`, `claim` and `evidence` are the bound's argument, and replace the fields of these names; the status
+        becomes that of value and bound (`settled`).
         """
         if self.lower_bound is not None and bound <= self.lower_bound:
             return self

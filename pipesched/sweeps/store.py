@@ -132,7 +132,7 @@ class Store:
         return now
 
     def solves(self, key: str) -> int:
-        """Return the number of completed searches of the cell with this key."""
+        """Return the number of completed searches of the cell with this `Cell.key`; 0 if none is stored."""
         row = self._database.execute("SELECT solves FROM results WHERE key = ?", (key,)).fetchone()
         return 0 if row is None else int(row[0])
 

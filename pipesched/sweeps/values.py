@@ -71,7 +71,10 @@ def values_from_text(field: str, text: str, where: str) -> tuple[Value, ...]:
 
 
 def label(value: object) -> str:
-    """Return a value as text for tables: lists in brackets, mappings in braces, `none` for None."""
+    """Return a value as text for tables: lists in brackets, mappings in braces, `none` for None, `true` for True.
+
+    Numbers are written in full, without an exponent.
+    """
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(label, value)) + "]"
     if isinstance(value, Mapping):
@@ -102,7 +105,10 @@ def _group(name: str, settings: object, where: str) -> Value:
 
 
 def _listed(given: object, where: str) -> Iterator[object]:
-    """Yield each value of a list, with ranges in it expanded; `BadInput`, which begins with `where`, for too many."""
+    """Yield each value of a list, with ranges in it expanded; what is no list is one value.
+
+    `BadInput`, which begins with `where`, for too many.
+    """
     number = 0
     for entry in given if isinstance(given, list | tuple) else [given]:
         spread = _range(entry, where) if isinstance(entry, str) and ".." in entry else [_one(entry)]

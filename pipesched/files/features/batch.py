@@ -122,7 +122,7 @@ def _mistakes(form: ProblemForm, _stages: int | None, wrong: WrongPaths) -> Iter
 
 
 def _amend_schema(schema: dict[str, Any]) -> None:
-    """Let `microbatches` be a list in the JSON Schema: a batch may be cut into several numbers of micro-batches."""
+    """Change the JSON Schema in place so that `microbatches` may be a list: several numbers to cut a batch into."""
     schema["properties"][COUNT] = or_several(schema["properties"][COUNT])
 
 

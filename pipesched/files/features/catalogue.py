@@ -90,8 +90,8 @@ class AttachedProblems(NamedTuple):
     `documents` returns a document for each further problem, and a line for each mistake, from the key's value, the form
     of the other keys, the key paths known as wrong there, and the conversion of values with units. A device may have no
     stage in one of them; `idle` yields a mistake for a device that has none in any form. `join` combines the main
-    problem with the others. `written` returns the document of the joined problem, given the function that writes a
-    single problem.
+    problem with the others, each in a pair after its `Attached.of`. `written` returns the document of the joined
+    problem, given the function that writes a single problem.
     """
 
     documents: Callable[[object, ProblemForm, WrongPaths, Plain], tuple[list[Attached], list[str]]]
@@ -180,7 +180,10 @@ FEATURES: Registry[Feature] = Registry("pipesched.files.features", "feature of p
 
 
 def features_of(document: object) -> list[Feature]:
-    """Return the features that a file has, by its document, in the order of their names."""
+    """Return the features that a file has, by its document, in the order of their names.
+
+    None of them for a document that is no mapping.
+    """
     if not isinstance(document, Mapping):
         return []
     given, objective = {*_paths(document)}, document.get("objective")
@@ -192,7 +195,10 @@ def features_of(document: object) -> list[Feature]:
 
 
 def _paths(section: Mapping[Any, Any], prefix: str = "") -> Iterator[str]:
-    """Yield the paths of all keys of a document or section that have a value; `prefix` is its own path, with a dot."""
+    """Yield the paths of all keys of a document or section whose value is not null; `prefix` is its path, with a dot.
+
+    A key that has a dot itself is left out.
+    """
     for key, value in section.items():
         if value is not None and "." not in str(key):
             yield f"{prefix}{key}"

@@ -154,9 +154,10 @@ class Keys(FeatureKeys):
 
 
 def _documents(value: object, trunk: ProblemForm, wrong: WrongPaths, plain: Plain) -> tuple[list[Attached], list[str]]:
-    """Return a problem document for each module in the key's `value`, and every mistake there.
+    """Return a problem document for each module without mistakes in the key's `value`, and every mistake there.
 
-    A module's document is that of a whole model. Both are empty where the trunk's own number of stages is unknown.
+    A module's document is that of a whole model, whose stages are numbered from 0; in its `Module` they follow those of
+    the trunk. Both are empty where the trunk's own number of stages is unknown.
     """
     if not isinstance(value, Mapping) or not value:
         return [], [f"{_KEY}: found {shown(value)}; allowed: names of modules, each with its keys"]

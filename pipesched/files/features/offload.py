@@ -47,9 +47,9 @@ class Keys(Section):
 
 
 def _times(form: ProblemForm) -> Iterator[Column]:
-    """Yield the durations of copies and recomputations as columns: name, and one number or one for each stage.
+    """Yield the durations of copies and recomputations as columns, in the file's unit.
 
-    They become whole ticks with all other times of the file.
+    A column is a name, and one number or one for each stage. They become whole ticks with all other times of the file.
     """
     section = form.memory
     if section is not None and section.offload is not None and _may(section, "offload"):
@@ -60,7 +60,7 @@ def _times(form: ProblemForm) -> Iterator[Column]:
 
 
 def _memory(form: ProblemForm) -> Iterator[Column]:
-    """Yield the amounts of memory that copies move and that recomputations keep, as columns."""
+    """Yield the amounts of memory that copies move and that recomputations keep, as columns in the file's unit."""
     section = form.memory
     if section is None:
         return
@@ -175,9 +175,9 @@ def _fields(problem: Problem, form: ProblemForm, columns: Columns) -> dict[str, 
 
 
 def _written(problem: Problem) -> dict[str, object]:
-    """Return the keys `offload`, `recompute` and `decide` of a problem; empty if no stage offloads or recomputes.
+    """Return a section `memory` with the keys `offload`, `recompute` and `decide` of a problem.
 
-    ValueError where no file can express them.
+    Empty if no stage offloads or recomputes. ValueError where no file can express them.
     """
     stages = problem.stages
     if not any(stage.saving_kinds for stage in stages):

@@ -69,7 +69,7 @@ def _per_stage(form: ProblemForm) -> Iterator[tuple[str, object]]:
 
 
 def _times(form: ProblemForm) -> Iterator[Column]:
-    """Yield the durations of gathering, reduction and step as columns.
+    """Yield the durations of gathering, reduction and step as columns, in the file's unit.
 
     Of a reduction in buckets, that of one bucket.
     """
@@ -82,7 +82,7 @@ def _times(form: ProblemForm) -> Iterator[Column]:
 
 
 def _memory(form: ProblemForm) -> Iterator[Column]:
-    """Yield the memory of gathered parameters as a column: name, and one number or one for each stage."""
+    """Yield the memory of gathered parameters as a column in the file's unit: name, one number or one a stage."""
     section = form.parameters
     if section is not None and section.gather is not None:
         yield MEMORY, section.gather.memory or Fraction(0)

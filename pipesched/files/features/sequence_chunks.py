@@ -73,7 +73,7 @@ def _forms(number: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _amend(schema: dict[str, Any]) -> None:
-    """Extend the JSON Schema of a file: keys whose values may differ by piece also accept the forms for that."""
+    """Extend the JSON Schema of a file, in place: keys whose values may differ by piece accept the forms for that."""
     for path, keys in _VALUES.items():
         section = schema
         for name in path.split("."):
@@ -218,7 +218,10 @@ def _at(document: dict[str, Any], path: str) -> dict[str, Any]:
 
 
 def _in_common(values: Sequence[Any], stages: int) -> object:
-    """Return values by piece as one value: a number where all are equal, else a list by stage of lists by piece."""
+    """Return values by piece as one value: a number where all are equal, else a list by stage of lists by piece.
+
+    `stages` is the number of stages of one piece; a value may be a number for all of them.
+    """
     if not any(isinstance(value, list) for value in values) and len(set(values)) == 1:
         return values[0]
     columns = [value if isinstance(value, list) else [value] * stages for value in values]

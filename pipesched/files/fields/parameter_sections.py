@@ -133,7 +133,10 @@ class ParametersSection(ParametersPart):
 
 
 def none_given(section: ParametersPart, wrong: WrongPaths) -> Iterator[str]:
-    """Yield a mistake if `parameters` has neither `gather`, `reduce` nor `step`."""
+    """Yield a mistake if `parameters` has neither `gather`, `reduce` nor `step`.
+
+    Nothing if a key of it is known as wrong.
+    """
     if all(getattr(section, key) is None for key in ("gather", "reduce", "step")) and not any(
         path.startswith("parameters.") for path in wrong
     ):

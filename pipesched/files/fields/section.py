@@ -12,7 +12,7 @@ WrongPaths: TypeAlias = frozenset[str]
 
 
 def _state_required(schema: dict[str, Any], model: type[Section]) -> None:
-    """Mark the required keys of a section in its JSON Schema, and remove null from what they may be."""
+    """Mark the required keys of a section in its JSON Schema, in place, and remove null from what they may be."""
     for key in model.required:
         given = schema["properties"][key]
         given["anyOf"] = [one for one in given["anyOf"] if one != {"type": "null"}]

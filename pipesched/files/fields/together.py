@@ -14,8 +14,8 @@ class Part(NamedTuple):
     """One side of an excluded pair: a key, or one value of a key.
 
     `key` is the key's path, `name` its name in messages; `is_in` is True for a document that has it. `value` is given
-    where only this value of the key is excluded. `in_problem` is True for a problem that has it; None: the test of the
-    feature that the key belongs to.
+    where only this value of the key is excluded, else empty. `in_problem` is True for a problem that has it; None: the
+    test of the feature that the key belongs to.
     """
 
     key: str
@@ -44,7 +44,10 @@ class Refused(NamedTuple):
 
 
 def at(document: Mapping[str, Any], path: str) -> Any:
-    """Return the value at a key path of a document, such as `times.forward`; None where there is none."""
+    """Return the value at a key path of a document, such as `times.forward`; None where there is none.
+
+    The path has no list indices.
+    """
     value: Any = document
     for key in path.split("."):
         value = value.get(key) if isinstance(value, Mapping) else None
@@ -52,7 +55,7 @@ def at(document: Mapping[str, Any], path: str) -> Any:
 
 
 def given(path: str, in_problem: Callable[[Problem], bool] | None = None) -> Part:
-    """Return the part (key and test) that a document has if the key at `path` has any value.
+    """Return the part (key and test) that a document has if the key at `path` has any value but null.
 
     `in_problem` is the test if a problem has it; None: that of the key's feature.
     """
@@ -81,7 +84,7 @@ SEVERAL_LAYERS = Part("tasks.layers", "tasks.layers", _repeats)
 def refused_together(table: Sequence[Refused], document: object, wrong: WrongPaths = frozenset()) -> Iterator[str]:
     """Yield a line for each row of the table whose two parts a document has, except for keys already known as wrong.
 
-    What an objective excludes is excluded as the second objective `then`, too.
+    The document has plain numbers. What an objective excludes is excluded as the second objective `then`, too.
     """
     if isinstance(document, Mapping):
         second = [row._replace(one=row.one._replace(key="then")) for row in table if row.one.key == "objective"]

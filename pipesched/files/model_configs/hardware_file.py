@@ -80,9 +80,10 @@ class Rated(NamedTuple):
 
 
 def with_rates(device: Device, rates: Mapping[str, object]) -> Rated:
-    """Return the device with numbers replaced by `rates`: keys of a hardware file or of a plan file's `hardware`.
+    """Return the device with numbers replaced by `rates`.
 
-    `BadInput` has a line for each mistake.
+    These are values by key of a hardware file or of a plan file's `hardware`, in the units of the keys. `BadInput` has
+    a line for each mistake; keys that only plan files have are not checked.
     """
     form, mistakes, _ = parse_model(_File, {key: value for key, value in rates.items() if key not in _OF_PLANS}, ())
     if mistakes:

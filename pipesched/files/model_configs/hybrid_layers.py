@@ -37,7 +37,10 @@ class Hybrid:
 
 @dataclass(frozen=True)
 class _Read:
-    """A configuration of so many layers and hidden numbers; `source` names it in messages."""
+    """A configuration, its number of `layers` and the `hidden` size; `source` names it in messages.
+
+    `keys` reads the numbers of `config`, and collects the mistakes.
+    """
 
     keys: Keys
     config: Mapping[str, Any]
@@ -46,9 +49,9 @@ class _Read:
     source: str
 
     def places(self, *names: str) -> Sequence[str] | None:
-        """Return the list under the first of these names that is given, an entry for each layer; None without one.
+        """Return the list under the first of these names that is given, as text by layer; None without one.
 
-        A list of another length than the number of layers is added to the mistakes.
+        A list of another length than the number of layers is added to the mistakes, and cut off if longer.
         """
         for name in names:
             found = self.keys.listed(name)

@@ -60,9 +60,9 @@ def _value(node: ast.expr) -> list[object] | int:
 
 
 def placed(numbers: Sequence[int], layers: int) -> int | list[int] | None:
-    """Return these layers, numbered from 0, in the form of a plan file: a period, a list, or None if there are none.
+    """Return these layers, numbered from 0 and ascending, in the form of a plan file: a period or a list.
 
-    A period n means every n-th layer. `layers` is the number of all layers.
+    A period n means the layers n - 1, 2 n - 1 and so on. None if there are none. `layers` is the number of all layers.
     """
     if not numbers:
         return None

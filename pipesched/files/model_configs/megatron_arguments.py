@@ -56,7 +56,10 @@ def arguments_of(script: str) -> dict[str, Any]:
 
 
 def is_whole_job(values: Mapping[str, Any]) -> bool:
-    """Return True if a script's options are not those of the model alone, but also those of its training."""
+    """Return True if a script's options are not those of the model alone, but also those of its training.
+
+    These have the size of a micro-batch or of the batch.
+    """
     return any(name in values for name in ("micro_batch_size", "global_batch_size"))
 
 
@@ -98,9 +101,10 @@ def flattened(document: Mapping[str, Any]) -> dict[str, Any]:
 def from_megatron(values: Mapping[str, Any], source: str, all_options: bool = False) -> ModelConfig:
     """Return the model and training settings that Megatron's arguments describe.
 
-    `BadInput` for arguments that change layers beyond the keys of `model`; other parts left out are in `notes`.
-    `values` are the arguments by name, `source` names them in messages. `all_options`: they are those of a whole job of
-    Megatron-LM, so that options which are not there have their defaults.
+    `values` are the arguments by name, `source` names them in messages, and the model if no argument does.
+    `all_options`: they are those of a whole job of Megatron-LM, so that options which are not there have their
+    defaults. `BadInput` for arguments that change layers beyond the keys of `model`, and for missing or wrong ones;
+    other parts left out are in `notes`.
     """
     notes = list(check_architecture(values, source))
     keys = Keys(source, values)

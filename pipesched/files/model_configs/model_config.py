@@ -19,8 +19,8 @@ class ModelConfig:
     settings that the source gives of `sequence`, `microbatch_size`, `devices`, `microbatches`, `tensor`, `context`,
     `expert` and `data`. `longest` is the longest sequence, in tokens, that the model takes, None if the source does not
     say; `notes` name what was left out. `fsdp`: the program that trains it uses PyTorch's own layers, sharding and
-    recomputation; `reduction_bytes`: of a gradient as its sharded gradients are reduced, None if the source does not
-    say. `hidden` has shares of exchange that computation hides, where the source's options decide them.
+    recomputation; `reduction_bytes`: bytes of a number as its sharded gradients are reduced, None if the source does
+    not say. `hidden` has shares of exchange that computation hides, where the source's options decide them.
     """
 
     name: str

@@ -50,9 +50,10 @@ def of_hugging_face(keys: Keys, config: Mapping[str, Any], kind: str, layers: in
 
 
 def _full_layers(keys: Keys, config: Mapping[str, Any], kind: str, layers: int, source: str) -> list[int]:
-    """Return the layers, from 0, that attend to all tokens.
+    """Return the layers, from 0 and ascending, that attend to all tokens.
 
-    `kind` is the `model_type`, `layers` the number of layers.
+    `kind` is the `model_type`, `layers` the number of layers. A list that does not fit it is added to the mistakes of
+    `keys`.
     """
     types, pattern, every = config.get("layer_types"), config.get(_PERIODS[0]), _FULL_EVERY.get(kind)
     if isinstance(types, list) and types:

@@ -72,7 +72,10 @@ def _has_own_sharding(values: Mapping[str, Any]) -> bool:
 
 
 def _first(values: Mapping[str, Any], names: tuple[str, ...]) -> tuple[bool | None, str]:
-    """Return whether the first given of some options is on, and its name; None if none is given."""
+    """Return (True if it is on, name) of the first of some options that is given.
+
+    If none is given, None and the first name.
+    """
     name = next((one for one in names if values.get(one) is not None), names[0])
     return (None if values.get(name) is None else _is_on(values[name])), name
 

@@ -40,7 +40,10 @@ _GROUPED = ("kv_heads", "head_size", "gated", "normalized")
 
 
 def derived_from(form: PlanFile) -> tuple[Derived, TrainingStep]:
-    """Return the layers derived from `model` and `hardware`, which must be valid, and the training step around them."""
+    """Return the layers derived from `model` and `hardware`, and the training step around them.
+
+    Both sections must be there, without mistakes.
+    """
     model, hardware = form.model, form.hardware
     assert model and hardware and model.sequence
     shape, training = _shape(model), _training(form)
@@ -233,7 +236,7 @@ def _hardware(section: HardwareSection, parallel: Parallel, dtype: str) -> Hardw
 
 
 def model_mistakes(model: ModelSection, hardware: HardwareSection | None) -> list[str]:
-    """Return a line for each broken rule of the sections `model` and `hardware`."""
+    """Return a line for each broken rule of the sections `model` and `hardware`; that the latter is None is one."""
     found = [*model.missing("model")]
     if hardware is None:
         found.append("hardware: missing; it is required with model")

@@ -16,7 +16,7 @@ _MAMBA1, _ONE_SIZE = "mamba1", ("kimi_delta", "lightning")
 
 
 def mixing_of(section: MixerSection, hidden: int, layers: int) -> Mixing:
-    """Return the mixer of a valid section, and the layers that have attention in its place.
+    """Return the mixer of a valid section, and the layers, numbered from 0, that have attention in its place.
 
     `hidden` is the hidden size of the model, `layers` its number of transformer layers.
     """
@@ -33,7 +33,10 @@ def mixing_of(section: MixerSection, hidden: int, layers: int) -> Mixing:
 
 
 def key_heads_of(section: MixerSection) -> int:
-    """Return the heads of keys of a section; one of Mamba 1, whose channels share B and C."""
+    """Return the heads of keys of a section, as many as its heads if it does not say.
+
+    One of Mamba 1, whose channels share B and C.
+    """
     return 1 if section.kind == _MAMBA1 else section.key_heads or section.heads or 1
 
 

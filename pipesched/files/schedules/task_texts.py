@@ -52,9 +52,9 @@ class TaskReader:
         self._parts: dict[tuple[object, int], dict[str, int]] = {}
 
     def task(self, text: str) -> Task:
-        """Return the task called `F0.0`, `F0.0/attn`, `F0.0/attn.2`, or `F0.0/1` by number.
+        """Return the task called `F0.0`, `F0.0/attn` or `F0.0/attn.2`; `BadInput` if there is none.
 
-        `BadInput` if there is none.
+        A task without a name is called by its index in the pass, as `F0.0/1`, the first by the pass alone.
         """
         of, _, name = text.partition("/")
         p = pass_from(self._problem, of)

@@ -77,12 +77,12 @@ class DeviceClass(Section):
 
     @property
     def most(self) -> int:
-        """The most devices of the class that a plan may use."""
+        """The most devices of the class that a plan may use; 0 if the file does not say."""
         return self.devices.most if self.devices else 0
 
     @property
     def counts(self) -> range:
-        """The numbers of devices of the class that a plan may use."""
+        """The numbers of devices of the class that a plan may use, ascending; empty if the file does not say."""
         return range(self.devices.least, self.devices.most + 1) if self.devices else range(0)
 
 
@@ -107,7 +107,10 @@ class DecideKeys(Section):
 
 
 def _slowness_of(classes: list[DeviceClass] | None) -> tuple[Fraction, ...]:
-    """Return the time factor of each device, as `Cluster.slowness`; empty where every device has speed 1."""
+    """Return the time factor of each device, 1 / speed, as `Cluster.slowness`; empty where every device has speed 1.
+
+    The devices are those of each class in turn, as many as it has at most.
+    """
     found = tuple(1 / one.speed for one in classes or () for _ in range(one.most))
     return () if all(each == 1 for each in found) else found
 

@@ -57,7 +57,7 @@ def _mistakes(form: PlanForm, _choices: Choices, wrong: WrongPaths) -> Iterator[
 
 
 def _with_time(form: PlanForm) -> Any:
-    """Return the form with the time of `then` as its objective, if the objective is free memory."""
+    """Return the form with the time of `then` as its objective, if the objective is free memory; else itself."""
     return form if _leaves(form) is None else form.model_copy(update={"objective": form.then or _THEN[0]})
 
 
