@@ -294,7 +294,9 @@ def _exported(timeline: Timeline, target: str | None, what: str, folder: Path) -
 def _extras(found: SolveResults, args: Namespace, files: list[Path]) -> dict[str, object]:
     """Return the JSON fields that the command adds: schedules not tried, files, further answers.
 
-    An answer that was not found is null; without the option that asks for it, it has no field.
+    `not_tried`, `files`, `recommended`, `idle_causes` and `under_noise` are always there, the last three null if not
+    known. `least_memory` and `explanation` are there with the option that asks for them, null if not found; `sizes` is
+    there for several micro-batch sizes.
     """
     solution, memory, explanation = found.solution, found.memory, found.explanation
     extras: dict[str, object] = {

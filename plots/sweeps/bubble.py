@@ -79,7 +79,7 @@ def _draw(panel: Panel, axes: Axes) -> None:
 def published_lines(series: Series) -> dict[str, list[tuple[float, float]]]:
     """Return by name the points of each published schedule in the cells of a series where it fits, by rising x.
 
-    A point is (x, mean idle time in per cent). x is the number of a cell on the horizontal axis. Cells without a best
+    A point is (x, mean idle time in per cent). x is the cell's value on the horizontal axis. Cells without a best
     schedule have no points.
     """
     lines: dict[str, list[tuple[float, float]]] = {}

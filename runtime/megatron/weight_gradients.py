@@ -72,8 +72,8 @@ def computed_in_w(chunk: Any) -> list[torch.nn.Parameter]:
 def split_linears() -> None:
     """Replace forward and backward of Megatron's linear function, so that it defers its weight gradient in `put_aside`.
 
-    To be called once in a process.
-    It computes it at once where the weight is no parameter of its own, and with sequence parallelism.
+    It is still computed at once where the weight is no parameter of its own, and with sequence parallelism. To be
+    called once in a process.
     """
     function = layers.LinearWithGradAccumulationAndAsyncCommunication
     forward, backward = function.forward, function.backward

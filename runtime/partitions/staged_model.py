@@ -70,12 +70,12 @@ class StageLayers:
 class StagedModel:
     """A partition on a placement of one chain; `stages` are in its order.
 
-    `name` is the plan's name, `schedule` that of the order; None for an order of our own.
-    An embedding or a head that the model does not list is assumed on the first or the last stage. Each of `selections`
-    has, for one list of modules to recompute everywhere, the recomputation mode of each type of layer by its name.
-    `figures` are lines for the head of a file. `step` has the training sizes of the plan's file; None if it lists
-    layers. `trains` is False if no layer has a backward. `decides_recomputation`: some of its layers can be recomputed,
-    so that the plan decides for all of them.
+    `name` is the plan's name, `schedule` that of the order; None for an order of our own. An embedding or a head that
+    the model does not list is assumed on the first or the last stage. Each of `selections` has, for one list of modules
+    to recompute everywhere, the recomputation mode of each type of layer by its name. `figures` are lines for the head
+    of a file. `step` has the training sizes of the plan's file; None if it lists layers. `trains` is False if no layer
+    has a backward. `decides_recomputation`: some of its layers can be recomputed, so that the plan decides for all of
+    them.
     """
 
     placement: Placement

@@ -18,8 +18,8 @@ MEMORY_STEP = Decimal("0.001")  # MiB
 def problem_text(profile: Profile, name: str, microbatches: int, capacity: str | None, objective: str) -> str:
     """Return the text of a problem file in ms and MiB.
 
-    `capacity` is each device's memory for activations alone, a number of MiB as text; None for no limit.
-    The problem has this `name`, so many `microbatches`, and the objective of this name.
+    `capacity` is each device's memory for activations alone, a number of MiB as text; None for no limit. The problem
+    has this `name`, so many `microbatches`, and the objective of this name.
     """
     return "\n".join([*header(profile), *_body(profile, name, microbatches, capacity, objective)]) + "\n"
 

@@ -19,8 +19,9 @@ class Request:
 
     `model` is `gpt` or `package.module:function`, `options` its arguments. `split` is `autograd` or `store`, `device`
     cpu or cuda, `dtype` the name of a PyTorch type. `threads` None divides the processors among the devices. `transfer`
-    is a given time in seconds, None to measure it. Each pass runs `repetitions` times after `warm_up` runs, on data
-    drawn with `seed`. With `checkpoints` layers are recomputed in the backward.
+    is a given time in seconds, None to measure it. Each pass runs `repetitions` times (F twice as often, before split
+    and full backwards) after `warm_up` runs, on data drawn with `seed`. With `checkpoints` layers are recomputed in the
+    backward.
     """
 
     placement: Placement

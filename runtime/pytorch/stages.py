@@ -56,8 +56,8 @@ def build(job: Job) -> PipelineModel:
 def hold(job: Job, rank: int, device: torch.device) -> RankStages:
     """Return the stages of device `rank` of the placement, on a torch device; to be called by every process at once.
 
-    One micro-batch runs forward through all stages, to learn what is sent.
-    `BadInput` if the model cannot be built or its tensors sent.
+    One micro-batch runs forward through all stages, to learn what is sent. `BadInput` if the model cannot be built or
+    its tensors sent.
     """
     placement = job.problem.placement
     model = build(job)

@@ -94,9 +94,9 @@ def end_when_stalled(heartbeat: Heartbeat, timeout: float, describe: Callable[[S
     """Start a thread that ends this process when it has not moved on within a step for `timeout` seconds.
 
     It first prints the lines of `describe(state)` to the standard error; the exit code is 1. It is for processes
-    without a parent of ours. The thread ends once `heartbeat.tell("has finished")` was called.
-    Between steps a process may wait for others that build their model or compute the reference; the program that
-    started all processes ends them when one has failed.
+    without a parent of ours. The thread ends once `heartbeat.tell("has finished")` was called. Between steps a process
+    may wait for others that build their model or compute the reference; the program that started all processes ends
+    them when one has failed.
     """
 
     def watch() -> None:

@@ -43,8 +43,8 @@ class Activations:
     def forward(self, step: Step, arguments: tuple[Any, ...]) -> list[Tensor]:
         """Run a forward on `arguments`, keep what its backward needs, and return the tensors for the next stage.
 
-        `arguments` are the first stage's input tensors; other stages take what was set as their input, and get ().
-        The returned list is empty for the last stage, whose loss is added to `losses`. Kept are all saved tensors, also
+        `arguments` are the first stage's input tensors; other stages take what was set as their input, and get (). The
+        returned list is empty for the last stage, whose loss is added to `losses`. Kept are all saved tensors, also
         those that an offload moves later; for a recomputation only the input and random state.
         """
         where = step.stage, step.microbatch

@@ -56,9 +56,8 @@ def call(stage: nn.Module, value: Any) -> Any:
 class FlatStage(nn.Module):
     """A stage as PyTorch's runtime expects it: tensors in by position, a tuple of tensors out.
 
-    `takes` is the structure in which `stage` expects its input.
-    An output that is a view, or a leaf of the autograd graph such as an input, is copied, since autograd's split
-    detaches outputs in place.
+    `takes` is the structure in which `stage` expects its input. An output that is a view, or a leaf of the autograd
+    graph such as an input, is copied, since autograd's split detaches outputs in place.
     """
 
     def __init__(self, stage: nn.Module, takes: TreeSpec) -> None:

@@ -73,8 +73,8 @@ class Worker:
     def _prepare(self, job: Job, local: RankStages) -> Iterator[tuple[StepResult | None, Any]]:
         """Load a job.
 
-        Return an iterator that runs its steps and gives of each the comparison (or None) and measured times. Loading
-        is done, and its errors are raised, before the first message: a refused job leaves the process group in order.
+        Return an iterator that runs its steps and gives of each the comparison (or None) and measured times. Loading is
+        done, and its errors are raised, before the first message: a refused job leaves the process group in order.
         """
         number_of = {label: j for j, label in enumerate(job.labels)}
         microbatch_of = number_of.__getitem__ if job.rows is not None else int
