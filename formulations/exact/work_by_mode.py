@@ -61,7 +61,7 @@ class _Modes:
         self.alone = self._alone()
 
     def _alone(self) -> dict[Operation, Truth]:
-        """Create the literals of passes that are in no block, and post that as many forwards as backwards are.
+        """Create the literals of passes but W that are in no block, and post that as many forwards as backwards are.
 
         Each pass is in at most one block. True in place of a literal if a pass can be in none.
         """

@@ -23,7 +23,7 @@ def of_all(problem: PlanProblem) -> str:
 
 
 def by_load(problem: PlanProblem) -> tuple[ChoiceResult, ...]:
-    """Return for each allowed placement a result without a plan, whose bound is the mean work of a device.
+    """Return for each of `problem.choices` a result without a plan, whose bound is the mean work of a device.
 
     Devices count by their speed. The bound is in the file's time unit, and needs no search.
     """

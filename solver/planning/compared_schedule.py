@@ -22,9 +22,9 @@ _NOT_APPLICABLE = "not applicable"
 class ComparedSchedule:
     """Result for one published schedule: the search over plans that use it, or the reason why it does not apply.
 
-    `plan`: the result of the search; None where the schedule does not apply to the problem (`applies` is False) or was
-    not tried, for the stated `reason`. `unfit`: where no plan fits the memory, the plan with the smallest excess among
-    those tried.
+    `plan`: the result of the search; None where the schedule does not apply to the problem (`applies` is False), was
+    not tried, or failed. `reason` says why, or why the search found no plan; else it is empty. `unfit`: where no plan
+    fits the memory, the plan with the smallest excess among those tried.
     """
 
     name: str

@@ -103,7 +103,8 @@ def _order_again(
 def _by_paths(master: Master, order: Schedule, ticks: Ticks, limits: Limits, stop: Event) -> bool | None:
     """Return True if it is proved that no partition has a value below `ticks` under the order, False if one has.
 
-    None if unknown in time. Each partition found adds its critical path as a cut.
+    None if unknown in time. The master is changed: each partition found adds its critical path as a cut, or is
+    forbidden if it does not fit.
     """
     until = time.monotonic() + limits.seconds
     while True:
@@ -134,7 +135,10 @@ class _Answer(NamedTuple):
 
 
 def _refuted(master: Master, ticks: Ticks, limits: Limits, stop: Event) -> _Answer:
-    """Search the master problem for a partition below `ticks`, with another random seed than the first proof had."""
+    """Search the master problem for a partition below `ticks`, with another random seed than the first proof had.
+
+    The master is then restricted to such partitions. Nothing is below 0 ticks.
+    """
     if ticks <= 0:
         return _Answer(True)
     master.at_most(ticks - 1)

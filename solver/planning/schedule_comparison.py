@@ -45,7 +45,7 @@ FREE = "free"  # the row of any order, as in a plan file
 def orders_of(problem: PlanProblem, name: str) -> Sequence[str]:
     """Return the orders that the row of schedule `name` may use.
 
-    That is the schedule itself or, for interleaved 1F1B, one per size. The sizes are those of the groups of
+    That is the schedule itself, and for interleaved 1F1B one per size after it. The sizes are those of the groups of
     micro-batches that Megatron accepts.
     """
     m, p = problem.microbatches, problem.cluster.devices

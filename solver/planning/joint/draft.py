@@ -35,7 +35,8 @@ class Costs(NamedTuple):
     """Costs of the stages of a draft, in ticks and steps of memory.
 
     `ticks`, `takes` (memory allocated at the start) and `gives` (memory freed at the end) have a row for each kind of
-    pass in `KINDS` and a column for each stage. `static` is the memory of parameters and optimizer state, by stage.
+    pass in `KINDS` and a column for each stage. They are those of one pass. `static` is the memory of parameters and
+    optimizer state, by stage.
     """
 
     ticks: IntArray

@@ -64,7 +64,7 @@ class Loads:
     def uneven(self, costs: Costs) -> float:
         """Return the penalty for uneven loads in ticks: a small multiple of the root mean square of the device loads.
 
-        Between drafts of equal objective it leads the annealing towards even loads.
+        The loads are of all micro-batches. Between drafts of equal objective it leads the annealing towards even loads.
         """
         forward, backward, weight, full = costs.ticks
         work = forward + np.minimum(backward + weight, full)

@@ -129,8 +129,9 @@ class JointSearch:
     def run(self, progress: Callable[[], float]) -> bool:
         """Run one round of annealing until `progress()`, the share of the round that is done, reaches 1.
 
-        True if it improved `best`. The starting temperatures of successive rounds cycle through a list. Where the order
-        is free, every second round restarts from the first partition; the others continue from the best state.
+        It is called once each step. True if `best` improved. The starting temperatures of successive rounds cycle
+        through a list. Where the order is free, every second round restarts from the first partition; the others
+        continue from the best state.
         """
         heats = _PARAMS.temperatures if self._effort else sorted(_PARAMS.temperatures)[:-1]
         restarts, hot = bool(self._effort) and self._rounds % 2 == 0, heats[self._rounds % len(heats)]

@@ -92,7 +92,7 @@ class Master:
             cp.add(self.value >= ceil(bound)).only_enforce_if(*equal)
 
     def cheapest(self, budget: Budget, most: SecondsOrWork, hint: Partition | None = None) -> Cheapest:
-        """Solve the master for at most `most` seconds or work units.
+        """Solve the master for at most `most` seconds or work units of `budget`.
 
         The bound returned never decreases from call to call. `hint` is a partition that the search may begin with.
         """

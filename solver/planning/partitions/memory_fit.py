@@ -148,7 +148,10 @@ class MemoryFit:
         return sum(max(0, amount - room) for amount, room in zip(needed, self._capacity, strict=True))
 
     def needs(self, device: DeviceId, cuts: IntArray) -> RecomputationNeed:
-        """Return the recomputation that `device` needs to fit its memory, for each row of `cuts` (layer numbers)."""
+        """Return the recomputation that `device` needs to fit its memory, for each row of `cuts`.
+
+        A row has the numbers of layers before each stage, and of all.
+        """
         lacking = np.full((len(cuts), len(self._moments[device])), -self._capacity[device])
         for s, (kept, split) in self._waiting[device].items():
             static, activation, deferred = (

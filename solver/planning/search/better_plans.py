@@ -55,10 +55,10 @@ class BetterPlans:
             self._of.offer_solved(best.partition, self._of.solve(best.partition, most))
 
     def joint(self, number: int) -> JointSearch | None:
-        """Return joint search number `number` of the placement, created on first use from the best plan.
+        """Return joint search number `number` (from 0) of the placement, created on first use from the best plan.
 
-        Without a plan it starts from list schedules. None if there is no such start, the joint search does not support
-        it, or the compiled code is not ready in time.
+        Each has its own random seed. Without a plan it starts from list schedules. None if there is no such start, the
+        joint search does not support it, or the compiled code is not ready in time.
         """
         if number not in self._joint:
             start = self._of.best if self._of.best is not None else self._listed()

@@ -113,7 +113,10 @@ class ChoiceSearch:
         return None if self._distrusted else MeanLoad()
 
     def why_not(self, name: str) -> str | None:
-        """Return the reason why a published schedule does not apply to this placement; None if it applies."""
+        """Return the reason why a published schedule does not apply to this placement; None if it applies.
+
+        Raises `BadInput` for an unknown name.
+        """
         try:
             self.order_of(name)
         except DoesNotApply as reason:
@@ -123,7 +126,7 @@ class ChoiceSearch:
     def order_of(self, name: str) -> Schedule:
         """Return the order of a published schedule on the balanced partition without a memory limit.
 
-        Raises `DoesNotApply` if the schedule is not defined for this placement.
+        Raises `DoesNotApply` if the schedule is not defined for this placement, `BadInput` if its name is unknown.
         """
         with patience():
             return schedule_named(name).order(self.roomy_problem(self.balanced))

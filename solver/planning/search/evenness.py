@@ -48,7 +48,7 @@ _Key = tuple[Fraction, tuple[int, ...], tuple[int, ...]]
 def evened(of: ChoiceSearch, best: PlanCandidate) -> Iterator[PlanCandidate]:
     """Yield more and more even plans, found by a walk from `best` over adjacent partitions that never gets worse.
 
-    `of` is the search of their placement. At most `EVENNESS.steps` partitions are simulated.
+    `of` is the search of their placement, which does not get them. At most `EVENNESS.steps` partitions are simulated.
     """
     problem = best.timeline.problem
     left = EVENNESS.steps

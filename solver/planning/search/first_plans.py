@@ -202,7 +202,7 @@ def timed(
 
 
 def _load(problem: Problem) -> Ticks:
-    """Return a lower bound on the busiest device's work in ticks."""
+    """Return a lower bound on the busiest device's work for all micro-batches, in ticks."""
     each = problem.microbatches // len(problem.placement.chains)
     work = [problem.least_work(s) - (stage.blocks.saves or 0) for s, stage in enumerate(problem.stages)]
     return each * max(sum(work[s] for s in own) for own in problem.placement.stages_of)

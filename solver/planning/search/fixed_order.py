@@ -75,8 +75,8 @@ class FixedOrder:
     ) -> None:
         """Search until the best partition is proved or `most` seconds or work units are spent; `first` is tried first.
 
-        `offer` is called with each plan found, and returns True if the plan is valid. Raises `Disagreement` if the
-        bound is above the value of a plan.
+        `best` and `bound` are updated. `offer` is called with each plan found, and returns True if the plan is valid.
+        Raises `Disagreement` if the bound is above the value of a plan.
         """
         if first not in self._tried:
             self._try(first, offer)

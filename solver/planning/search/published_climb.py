@@ -16,7 +16,8 @@ from solver.planning.search.first_plans import FirstPlans, timed
 class PublishedClimb:
     """Local search over partitions on one placement, that of the search `of`, for the published schedule `name`.
 
-    Each plan has the order that the schedule makes for its own costs. Plans found are offered to `of`.
+    Each plan has the order that the schedule makes for its own costs. Plans found are offered to `of`. Raises
+    `BadInput` for an unknown name.
     """
 
     def __init__(self, of: ChoiceSearch, name: str) -> None:
