@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from heuristics.catalogue import HEURISTICS
-from pipesched.errors import BadInput
+from pipesched.errors import BadInput, DoesNotApply
 from pipesched.files.model_configs.model_config import ModelConfig
 from pipesched.files.model_configs.plan_of_config import Wanted, plan_document
 from pipesched.files.plan_file import plan_problem_from
@@ -30,7 +30,7 @@ _POST_VALIDATED = ("zb-1p", "zb-2p")
 def predicted_seconds(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> float:
     """Return the predicted seconds of a step by the rates of `wanted`, with the step's partition and schedule.
 
-    Raises `BadInput` for an impossible layout.
+    Raises `BadInput` for an impossible layout, or a schedule that does not apply to it.
     """
     plan = plan_of(step, config, wanted)
     return seconds_of(plan, simulated(step, plan))
@@ -39,7 +39,8 @@ def predicted_seconds(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -
 def simulated(step: MeasuredStep, plan: PlanProblem) -> PlanCandidate:
     """Return the step's own partition and schedule, simulated with the durations of its plan problem.
 
-    Raises `BadInput` if the partition or the schedule is not possible.
+    `plan` is that of `plan_of`. Raises `BadInput` if the partition is not possible, or the schedule is unknown or does
+    not apply.
     """
     choice, partition, name = choice_of(step), partition_of(step, plan), schedule_of(step)
     problem = plan.problem(choice, partition)
@@ -47,6 +48,9 @@ def simulated(step: MeasuredStep, plan: PlanProblem) -> PlanCandidate:
         return PlanCandidate(choice, partition, simulate(problem, HEURISTICS[name].order(problem)), name)
     except BadInput as error:
         raise BadInput(*(f"{step.place}: {mistake}" for mistake in error.mistakes)) from None
+    except DoesNotApply as reason:
+        text = f"found {name}; allowed: a schedule that applies to this layout ({name} {reason})"
+        raise BadInput(f"{step.place}.schedule: {text}") from None
 
 
 def seconds_of(plan: PlanProblem, run: PlanCandidate) -> float:

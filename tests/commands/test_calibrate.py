@@ -154,6 +154,10 @@ def test_traces_of_a_run_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[
         ("steps: [{seconds: 1, microbatches: 4, pipeline: 99}]", "steps[0]: found 99 stages; allowed: up to 34"),
         ("steps: [{seconds: 1, microbatches: 4, tensor: 3}]", "tensor"),
         ("steps: [{seconds: 1, microbatches: 4, schedule: 2f2b}]", "2f2b"),
+        (
+            "steps: [{seconds: 1, microbatches: 4, pipeline: 2, schedule: dualpipe}]",
+            "steps[0].schedule: found dualpipe; allowed: a schedule that applies to this layout",
+        ),
         ("steps: [{seconds: 1, microbatches: 4}]\nhardware: h100", "h100"),
         ("nothing: 1", "steps: missing"),
         (
