@@ -38,13 +38,13 @@ def solve(
 ) -> Solution:
     """Return the best schedule found, and the proved lower bound.
 
-    `seconds` is the time limit, instead of that in `limits`. `report` is called at every improvement; setting `stop`
-    ends the search with the best found so far. `start` is a schedule, a timeline or a previous solution to continue
-    from: the result is never worse. Without `limits` and `seconds` the search has 60 s and all cores. `engine` replaces
-    the usual one, to measure the effect of its parts. An infeasible problem is no error: its solution has no timeline,
-    and a reason. Raises `BadInput` if `problem`, `limits` or `seconds` has a wrong type or value, if the times are too
-    large to be added up, if the start does not fit the problem, and for the objective period if the problem has none.
-    The objectives period and free memory take no start.
+    `seconds` is the time limit, instead of that in `limits`. `report` is called at every improvement of value or bound;
+    setting `stop` ends the search with the best found so far. `start` is a schedule, a timeline or a previous solution
+    to continue from: the result is never worse. Without `limits` and `seconds` the search has 60 s and all cores.
+    `engine` replaces the usual one, to measure the effect of its parts. An infeasible problem is no error: its solution
+    has no timeline, and a reason. Raises `BadInput` if `problem`, `limits` or `seconds` has a wrong type or value, if
+    the times are too large to be added up, if the start does not fit the problem, and for the objective period if the
+    problem has none. The objectives period and free memory take no start.
     """
     refuse_other("solve", problem, Problem, A_PROBLEM)
     limits = limits_from("solve", limits, seconds)

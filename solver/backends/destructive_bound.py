@@ -70,10 +70,10 @@ def destructive_bounds(
 
     `known()` returns the proved bound and the value of the best schedule, both in ticks; the search ends when they
     meet, at `stop`, or after `seconds`, in place of which the counted work of `limits` ends it if given. A schedule has
-    no times yet; its best value is at most the threshold tried. The last threshold may be a fraction of a tick: times
-    are then in finer ticks, in which every order of that value has whole times. With `every` the model always has all
-    devices, whatever the number of literals, and one threshold is tried for all the time left: for use after the exact
-    model has proved much already.
+    no times yet; with the best ones its value is less than that of `known`. The last threshold may be a fraction of a
+    tick: times are then in finer ticks, in which every order of that value has whole times. With `every` the model
+    always has all devices, whatever the number of literals, and one threshold is tried for all the time left: for use
+    after the exact model has proved much already.
     """
     yield from _Refuting(problem, limits, seconds, known, stop, every).found()
 

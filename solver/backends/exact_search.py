@@ -36,7 +36,7 @@ def improve(
 ) -> CpSatResult:
     """Search for better schedules and better bounds until optimal, stopped, or after `seconds`.
 
-    Counted work in `limits` ends it in place of `seconds`, and so does its `gap`. Each is reported by
+    Counted work in `limits` ends it in place of `seconds`, and so does its `gap`. Every improvement is reported by
     `callback(timeline, bound)`: the better timeline, or None if only the bound is better, and the bound proved so far,
     in ticks; it runs on a thread of CP-SAT. `core_guided` selects core-guided search. `Disagreement` if CP-SAT
     contradicts the known schedule, or gives an order that cannot be run in its value or memory; errors of `callback`

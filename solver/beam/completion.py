@@ -43,10 +43,10 @@ class CompletionBounds(NamedTuple):
 
 
 def completion_bounds(problem: Problem, stop: Event) -> CompletionBounds | None:
-    """Return the completion bounds of a problem of one chain, with a `value` that prunes nothing.
+    """Return the completion bounds of a plain problem of one chain, with a `value` that prunes nothing.
 
-    None if the problem has several chains, if the diagram has too many states, if its numbers are too large, if nothing
-    fits the memory, or after a stop.
+    None if several chains have micro-batches, if the diagram has too many states, if its numbers are too large, if
+    nothing fits the memory, or after a stop.
     """
     chains = [*walked_chains(problem)]
     if len(chains) != 1:

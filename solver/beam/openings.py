@@ -8,7 +8,7 @@ from pipesched.problem.quantities import Ticks
 
 
 def openings(problem: Problem) -> list[list[Ticks]]:
-    """Return candidates for the opening times of all devices, in ticks.
+    """Return candidates for the opening times, each with an entry in ticks for every device; at least one.
 
     They are 0, or for the span the arrival of the first forward. One candidate is for all chains; others are for a
     single chain, for which the others wait: where one chain reaches a device first and the other last, a device that

@@ -74,7 +74,7 @@ class Step(NamedTuple):
 
 
 def covers(problem: Problem) -> bool:
-    """True if each pass is one task, no B takes more memory than it frees, and no two stages share a queue.
+    """True if the problem is plain, no B takes more memory than it frees, and no two stages share a queue.
 
     Stages of one queue run their passes in the order of micro-batches, so that chains would wait for each other's turn.
     """

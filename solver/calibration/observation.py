@@ -31,7 +31,7 @@ class Observation(NamedTuple):
 
     They share most of their error, so together they count as `weight` measured steps. `predicted` returns a duration in
     seconds for each measured one, in their order, for the rates of the device in its argument; it raises `BadInput` if
-    the layout is impossible.
+    the layout is impossible or its schedule does not apply.
     """
 
     measured: tuple[Named, ...]

@@ -83,8 +83,8 @@ class FittedTime(NamedTuple):
 class RatesFit:
     """Result of a fit: the device with its fitted rates, every rate and measured duration, and the scatter.
 
-    `rates` are those that are above 0 in the table, also if they were not changed. `times` are in the order measured.
-    `scatter` is the relative spread of durations around their predictions.
+    `rates` are those that are above 0 in the table, also if they were not changed: shares first, then times. `times`
+    are in the order measured. `scatter` is the relative spread of durations around their predictions.
     """
 
     device: Device

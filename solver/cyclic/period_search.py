@@ -38,7 +38,7 @@ _PARAMS = PeriodSearchParams()
 class Verdict(Enum):
     """CP-SAT's answer to the question if some pattern of so many copies repeats within a given length.
 
-    `FOUND`: yes. `NONE`: proved that none does. `OPEN`: a limit was reached first.
+    `FOUND`: yes. `NONE`: proved that none does. `OPEN`: neither, as a limit was reached first or the model failed.
     """
 
     FOUND = "found"
@@ -50,10 +50,10 @@ class Verdict(Enum):
 class PeriodSolution:
     """The best pattern found, and the proved bound on the period; `period` and `bound` are in ticks per micro-batch.
 
-    `pattern` is None if none was found, whether or not one fits the memory. `refuted[k]` is the greatest length, in
-    ticks, that CP-SAT proved too short for patterns of k copies: a proof about those patterns alone, not about the
-    period. `notes` report defects in parts of the search; the results of these parts are left out. `seconds` is the
-    time that the search took.
+    `pattern`, and with it `period`, is None if none was found, whether or not one fits the memory. `refuted[k]` is the
+    greatest length, in ticks, that CP-SAT proved too short for patterns of k micro-batches of each chain: a proof about
+    those patterns alone, not about the period. `notes` report defects in parts of the search; the results of these
+    parts are left out. `seconds` is the time that the search took.
     """
 
     pattern: Pattern | None
@@ -119,7 +119,7 @@ class _Search:
         return max(0.0, self.limits.seconds - self.seconds)
 
     def offer(self, pattern: Pattern) -> None:
-        """Keep a pattern if it is shorter than the best.
+        """Keep a pattern, and call `on_progress` with it, if it is shorter than the best.
 
         If its period is below the bound, the bound is wrong: it is dropped and the defect noted.
         """

@@ -68,12 +68,12 @@ def solve_period(
 ) -> Solution:
     """Return the solution with the shortest period found, and the proved lower bound on the period.
 
-    With `search` False only published schedules are examined, with `published` False none of them. `search_long_run`
-    searches short schedules of many micro-batches, from whose middle patterns are read. The timeline of the solution is
-    the pattern unrolled over the problem's micro-batches. A period may be a fraction of a tick, so the solution's
-    problem is the same one in finer ticks, and all its values are in these. Without a pattern in time it has no
-    timeline. `limits` None: those of `Limits()`. `report` is called for every better pattern, with exact values in the
-    file's unit. `BadInput` for a problem without a period.
+    With `search` False only published schedules are examined, and the solution has no timeline; with `published` False
+    none of them are. `search_long_run` searches short schedules of many micro-batches, from whose middle patterns are
+    read. The timeline of the solution is the pattern unrolled over the problem's micro-batches. A period may be a
+    fraction of a tick, so the solution's problem is the same one in finer ticks, and all its values are in these.
+    Without a pattern in time it has no timeline. `limits` None: those of `Limits()`. `report` is called for every
+    better pattern, with exact values in the file's unit. `BadInput` for a problem without a period.
     """
     refuse_no_period(problem)
     stop, started, limits = stop or Event(), time.monotonic(), limits or Limits()
@@ -214,14 +214,14 @@ def _in_ticks(certificate: PeriodCertificate, parts: int) -> tuple[Ticks, Certif
 class _Repetition(NamedTuple):
     """A published schedule, in ticks of the problem, and the pattern that a long run of it repeats.
 
-    None if it has no schedule.
+    The pattern is None if it has no schedule.
     """
 
     candidate: Candidate
     pattern: Pattern | None = None
 
     def in_ticks(self, parts: int) -> Candidate:
-        """Return the candidate with its period, in ticks of `1 / parts`."""
+        """Return the candidate in ticks of `1 / parts`, with its period, rounded up; without a pattern as it is."""
         one = self.candidate
         if one.timeline is None or one.metrics is None or self.pattern is None:
             return one

@@ -36,8 +36,8 @@ class _Single(NamedTuple):
 def bounds_by_device(search: ThresholdSearch) -> Iterator[Certificate]:
     """Yield certificates of increasing value, all above the bound proved so far and at most the best schedule's value.
 
-    `search.work` and `search.numbers` are used up. Nothing is yielded for the period objective, nor unless the problem
-    is plain.
+    Labels looked at are taken off `search.work`, integers stored off `search.numbers`. Nothing is yielded for the
+    period objective, nor unless the problem is plain.
     """
     problem = search.problem
     chains = [*walked_chains(problem)]

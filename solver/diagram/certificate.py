@@ -27,7 +27,8 @@ def certificate_of(
 
     The options of the diagram become the evidence: its most labels per state (`width`, None without limit), the
     `threshold` in ticks at which orders were pruned (None: none were), the stages whose completion bounds pruned them
-    (`completion_stages`), and the `rows` of these bounds per state.
+    (`completion_stages`), and the most `rows` of these bounds per state, of each device by itself (None: one bound of
+    all).
     """
     tick = None if threshold is None else problem.tick
     evidence = Diagram(kept.stages, width, threshold, completion_stages, rows, kept.device, tick, joint=kept.joint)

@@ -70,7 +70,8 @@ def compiled_within(
 ) -> Outcome:
     """Return the outcome of a diagram. It is unfinished if `stop` is set, or if a limit is exceeded.
 
-    The limits are `most_looked` labels looked at in all, and `most_children` children of one layer; None is no limit.
+    Its value is None then. The limits are `most_looked` labels looked at in all, and `most_children` children of one
+    layer; None is no limit.
     """
     run = compilation(model)
     while True:

@@ -21,8 +21,8 @@ from solver.diagram.threshold_search import ThresholdSearch
 def bounds_of_devices(search: ThresholdSearch) -> Iterator[Certificate]:
     """Yield certificates of increasing value from the stages on a chain's first device and on others at even intervals.
 
-    They lie between the proved bound and a schedule's value. `search.work` is used up. Nothing is yielded unless the
-    problem is plain.
+    They lie between the proved bound and a schedule's value. Labels looked at are taken off `search.work`. Nothing is
+    yielded unless the problem is plain.
     """
     problem = search.problem
     if problem.view is None:

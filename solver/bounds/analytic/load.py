@@ -36,7 +36,10 @@ def load(problem: Problem, objective: Objective) -> list[Certificate]:
 
 
 def computes(problem: Problem, device: DeviceId) -> Ticks:
-    """Return the least ticks that a device computes in all; with several streams, on the first of them."""
+    """Return the least ticks that a device computes in all; with several streams, on the first of them.
+
+    0 where passes of several tasks overlap in blocks.
+    """
     return Paths(problem).work(device) if problem.view else _work(problem, device, problem.streams[0])
 
 

@@ -149,7 +149,7 @@ def best_starts(block: Block, microbatches: int, width: int, stop: Event) -> Bes
 def schedule_of(block: Block, starts: Sequence[Ticks]) -> Schedule:
     """Return the schedule of these starts: the passes of each device by their times, weight passes in the gaps.
 
-    `starts` are those of the micro-batches in order, as `best_starts` returns them; The order is that by the times of
+    `starts` are those of the micro-batches in order, as `best_starts` returns them. The order is that by the times of
     `block`, which may be simplified ones.
     """
     rows = zip(block.at, block.at[1:], strict=False)

@@ -86,7 +86,10 @@ def least_end(relaxation: ModeRelaxation, threshold: Ticks, work: int, stop: Eve
 
 
 def earliest(labels: Iterable[Label]) -> list[Label]:
-    """Return the labels of one state that no other one dominates, by being nowhere later; of equal ones the last."""
+    """Return the labels of one state that no other one dominates, by being nowhere later; of equal ones the last.
+
+    They are in ascending order of the sums of their times.
+    """
     rows = sorted({tuple(chain(one.free, one.over, *one.queues)): one for one in labels}.items(), key=_sum)
     kept = list[tuple[tuple[int, ...], Label]]()
     for row, label in rows:
