@@ -60,9 +60,9 @@ def _pairs_of_microbatches(problem: Problem) -> int:
 def eight_steps(near: Direction, far: Direction, rank: int, half: int) -> Iterator[Slot]:
     """Yield the slots of a device in order, in DualPipe's eight steps.
 
-    `rank` (from 0) of `half` devices counts from the end at which micro-batches of `near` enter. A step is a number of
-    rounds, written as text: 0 and 1 are the directions `near` and `far`, B is the split backward, BW the full one, and
-    W the oldest weight pass that was postponed.
+    `rank` (from 0) of `half` devices counts from the end at which micro-batches of `near` enter. Each direction has at
+    least 2 `half` micro-batches. A step is a number of rounds, written as text: 0 and 1 are the directions `near` and
+    `far`, B is the split backward, BW the full one, and W the oldest weight pass that was postponed.
     """
     inner, outer = rank + 1, half - 1 - rank
     main = len(near.microbatches) - 2 * half + inner

@@ -131,7 +131,10 @@ class _SlotTable:
         return (slot for slot in count(self._earliest(q)) if slot not in self.rows[device])
 
     def _earliest(self, q: Pass) -> TimeSlot:
-        """Return the first slot after all predecessors of pass `q` and the previous micro-batch's pass."""
+        """Return the first slot after all predecessors of pass `q` and the previous micro-batch's pass.
+
+        It is 1 without any.
+        """
         needed = [q._replace(microbatch=q.microbatch - 1)] if q.microbatch else []
         if q.kind is F and q.stage:
             needed.append(q._replace(stage=q.stage - 1))

@@ -86,7 +86,8 @@ def recycle(problem: Problem) -> Schedule:
 def _most_in_flight(problem: Problem) -> list[int]:
     """Return the limit of micro-batches in flight of each device, by device, over all of its chains.
 
-    Raises `DoesNotApply` unless there are several chains and each device has one position in all of its chains.
+    It is p-i on the i-th device of its chains (of p), and one more for each further chain. Raises `DoesNotApply` unless
+    there are several chains, equally long, and each device has one position in all of its chains.
     """
     where = problem.placement
     places = [

@@ -51,7 +51,7 @@ class _Search:
     """Search from a published schedule: the best one so far (`best`, timeline `of_best`, value `least` in ticks).
 
     `ceiling` is each device's peak in the published schedule, in steps of memory, `load` the ticks of the busiest
-    device. `goal` is makespan or span.
+    device. `goal` is makespan or span. `graph` has the passes by number, `mirrored` the same with time reversed.
     """
 
     def __init__(self, problem: Problem, published: Schedule) -> None:

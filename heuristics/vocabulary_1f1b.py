@@ -58,7 +58,7 @@ def vocabulary_1f1b(problem: Problem) -> Schedule:
 class _DeviceOrder:
     """The order of a device under construction, with its counts of parts of the head and of the embedding.
 
-    `run` builds it and returns the passes.
+    `longest` is the largest `warm_up` of any device's slot. `run` builds the order and returns the passes.
     """
 
     def __init__(self, problem: Problem, model: _Model, device: DeviceId, longest: int) -> None:

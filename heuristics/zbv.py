@@ -74,7 +74,10 @@ def _needs(problem: Problem) -> Needs:
 class _Search:
     """One variant of the search for ZB-V's order, which `run` builds round by round.
 
-    Lists are by device; memory counts activations of one chunk.
+    The argument `room` is the most activations of one chunk on a device; the field `room`, `memory_in_use` and `freed`
+    count parts, of which an activation has `whole`. Lists are by device: `allowed` is the idle time in ticks of the run
+    before, `done[d][leg]` the number of passes so far, `ends[d][leg]` their ends in ticks, `weights[d]` the weight
+    passes whose B has run.
     """
 
     def __init__(self, problem: Problem, room: int, choices: Choices, allowed: list[Ticks], needs: Needs) -> None:

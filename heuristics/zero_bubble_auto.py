@@ -63,7 +63,8 @@ def _caps(problem: Problem, chain: tuple[StageId, ...], per_stage: int | None) -
 class _Search:
     """One variant of the search for a zero-bubble order, which `run` builds round by round and returns by device.
 
-    Lists are by the stage's position in the chain, from 0, which is also the argument `i` of methods.
+    `caps` are the memory limits (None: none). Lists are by the stage's position in the chain, from 0, which is also the
+    argument `i` of methods.
     """
 
     def __init__(
@@ -172,7 +173,10 @@ class _Search:
             self._put(i, W)
 
     def _ticks_to_make_room(self, i: int) -> Ticks:
-        """Return the ticks of the weight passes that stage `i` must run before its memory has room for a forward."""
+        """Return the ticks of the weight passes that stage `i` must run before its memory has room for a forward.
+
+        Those of all weight passes that it can run now, if these make too little room.
+        """
         in_use, ready = self.memory_in_use[i] + self._change(i, F), self.done[i][B] - self.done[i][W]
         count = 0
         while not self._fits(i, in_use + count * self._change(i, W)) and count < ready:

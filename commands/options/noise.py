@@ -123,7 +123,8 @@ def draw(
     """Write the picture of samples under noise to `path`, a row for each named distribution, and return the path.
 
     The ending of `path` gives the format; `others` are the endings, other than those of pictures, that the command
-    accepts, for the message of the `BadInput` for an unknown ending. `label` names the axis with its unit.
+    accepts, for the message of the `BadInput` for an unknown ending. `label` names the axis; the file's unit of time is
+    added to it.
     """
     from plots.noise import Spread, render_noise
 

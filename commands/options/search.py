@@ -65,7 +65,7 @@ def search(problem: Problem, args: Namespace, start: Timeline | None = None, lim
     """Solve a problem under the given options and show progress; return the solution.
 
     Ctrl-C stops the search and keeps the best schedule found. `start` is a schedule to start from, for makespan or
-    span. `limits` replace those of the options.
+    span. `limits` replace those of the options. `BadInput` if `start` does not fit the problem.
     """
     limits = limits or limits_of(args)
     stop = stop_event(args)
@@ -169,7 +169,10 @@ def progress_line() -> Iterator[Callable[[str], None]]:
 
 
 def _line(problem: Problem, moment: Progress) -> str:
-    """Return a progress line: best value, bound and the current phase; before the first schedule, only the phase."""
+    """Return a progress line: seconds, best value, bound, gap and the current phase.
+
+    Before the first schedule it has seconds, bound and phase. Value and bound are in the file's unit.
+    """
     published = f"published schedule {moment.phase}" if moment.phase in HEURISTICS.names() else moment.phase
     unit = problem.time_unit
     bound = f"bound {with_unit(moment.lower_bound, unit)}"

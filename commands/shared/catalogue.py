@@ -45,7 +45,7 @@ class Group(StrEnum):
 class Command:
     """A subcommand: `configure` adds its arguments to a parser, `run` executes it.
 
-    `help` is one line that says who needs it; `example` is one call, without the program's name.
+    `help` is one line that says who needs it; `example` is one call, without the program's name (empty: none).
     """
 
     name: str

@@ -77,8 +77,9 @@ def read_measured(paths: Sequence[str], args: Namespace) -> MeasuredFiles:
 def observations_of(files: MeasuredFiles, args: Namespace, wanted: Wanted) -> list[Observation]:
     """Return the observations: those of tables of steps first, then of files with times, then of profiles by layer.
 
-    Each is for the configuration of its file, or for `--config` if that is given. `BadInput` if there is neither, or
-    for a profile by layer whose unit of time is unknown. `wanted` are the training settings of profiles by layer.
+    Each is for the configuration of its file, or for `--config` if that is given. `BadInput` if there is neither, for
+    times of other placements than linear and interleaved ones, and for a profile by layer whose unit of time is
+    unknown. `wanted` are the training settings of profiles by layer.
     """
     configs = dict[str, ModelConfig]()
 

@@ -87,7 +87,7 @@ def times_shown(problem: Problem) -> tuple[Objective, ...]:
 
 
 def idle_shown(problem: Problem, metrics: Metrics) -> list[tuple[str, float | None]]:
-    """Return (name, share) pairs of mean idle time and bubble rate; a share of 1 of the objective's value.
+    """Return (name, share) pairs of mean idle time and bubble rate, as shares (of 1) of the objective's value.
 
     A share is None for a period that the timeline does not have.
     """

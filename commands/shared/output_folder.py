@@ -21,9 +21,9 @@ def record_output(folder: str | Path, command: str, written: Sequence[Path]) -> 
     """Enter a command's files into the manifest of a folder, and remove its earlier files that were not written again.
 
     `solve`, `plan` and `layouts` also remove each other's files, so that a folder has one answer. A file whose content
-    the user has changed is left, and a message says so; if nothing was written now, nothing is removed, and a message
-    says that earlier files are still there. Files of other commands are not touched. The files `written` are in
-    `folder`.
+    the user has changed is left, and only taken out of the manifest, and a message says so; if nothing was written now,
+    nothing is removed, and a message says that earlier files are still there. Files of other commands are not touched.
+    The files `written` are in `folder`.
     """
     folder = Path(folder)
     entries = _entries(folder)

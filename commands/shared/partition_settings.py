@@ -35,7 +35,8 @@ def with_partition(problem: PlanProblem, text: str | None) -> PlanProblem:
     """Return the plan problem with the partition of a runtime's setting, on placements with that number of stages.
 
     `text` is that of `--partition` (None: the problem is returned as it is). Of several sets of devices that a plan may
-    use those are kept on which the setting means the same partition. `BadInput` if no placement has that number.
+    use those are kept on which the setting means the same partition. `BadInput` if the setting cannot be read or no
+    placement has that number.
     """
     if text is None:
         return problem

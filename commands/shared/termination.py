@@ -131,7 +131,10 @@ def end(number: int, _frame: FrameType | None) -> None:
 
 
 def record(number: int) -> None:
-    """Record that a signal ended the command; after SIGHUP a terminal is written to no more, since it is gone."""
+    """Record that the signal of this number ended the command; nothing for SIGINT (Ctrl-C).
+
+    After SIGHUP a terminal is written to no more, since it is gone.
+    """
     if number != signal.SIGINT:
         terminated.set()
     if number == HANG_UP:

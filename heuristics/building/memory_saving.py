@@ -55,8 +55,8 @@ def half_offload(problem: Problem, schedule: Schedule) -> Schedule:
 def _offload(problem: Problem, schedule: Schedule, chosen: Chosen) -> Schedule:
     """Return the order with those activations offloaded whose F is `chosen`, if copies fit between F and backward.
 
-    The time between is that in the order without copies. An activation that its stage may not keep is offloaded in any
-    case. Raises `DoesNotApply` unless every activation may be offloaded.
+    Copies fit if both together are shorter than the time between, in the order without copies. An activation that its
+    stage may not keep is offloaded in any case. Raises `DoesNotApply` unless every activation may be offloaded.
     """
     all_may_offload(problem)
     alone = simulate(problem.keeping_activations(), schedule)

@@ -30,7 +30,10 @@ def largest_first(problem: Problem) -> tuple[MicrobatchId, ...]:
 
 
 def orders(problem: Problem) -> Iterator[tuple[MicrobatchId, ...]]:
-    """Yield the orders worth trying, as numbers of micro-batches: small at both ends, largest first, smallest first."""
+    """Yield the orders worth trying, as numbers of micro-batches: small at both ends, largest first, smallest first.
+
+    The problem must have unequal micro-batches.
+    """
     yield small_at_both_ends(problem)
     yield largest_first(problem)
     yield largest_first(problem)[::-1]

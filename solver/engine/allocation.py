@@ -59,7 +59,7 @@ class SubsolverRun:
     """A subsolver started in a search: its generator `work`, and the time `spent` on it so far.
 
     The time is a share of the time limit, or of the work under a deterministic limit. `kernels` is the compiled code
-    that it needs, None if none.
+    that it needs, None if none. `search` is that of the problem, or of its relaxation.
     """
 
     search: Search
@@ -113,7 +113,8 @@ class Arm:
 class Allocation:
     """Allocation of a search's time among the subsolvers that serve its problem and those that serve its relaxation.
 
-    Creating it runs the construction heuristics of the relaxation, and starts all subsolvers, up to their first slices.
+    Creating it looks for a first schedule of the relaxation, and starts all subsolvers, up to their first slices.
+    `arms` are those of the problem's subsolvers, in their order, then those of the relaxation's.
     """
 
     def __init__(self, search: Search, subsolvers: Sequence[Subsolver | RoundRobin]) -> None:

@@ -118,7 +118,8 @@ def claim(search: Search, found: Sequence[Certificate]) -> None:
     """Check the strongest of the certificates `found` from its evidence, if it is above the lower bound.
 
     Then publish all; `found` must not be empty. If the check fails, all certificates of that one's kind are dropped.
-    The check may end a little after the time limit; if it does not end by then, nothing is published.
+    The check may end a little after the time limit; if it does not end by then, nothing is published. An error of the
+    check is raised here.
     """
     incumbent, strongest = search.incumbent, max(found, key=lambda one: one.value_ticks)
     finding = None

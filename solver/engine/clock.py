@@ -64,5 +64,5 @@ class PartTimes:
             self._seconds[name] = self._seconds.get(name, 0.0) + time.monotonic() - started
 
     def taken(self) -> tuple[tuple[str, float], ...]:
-        """Return (name, seconds) pairs in the order of first use."""
+        """Return (name, seconds) pairs in the order in which the first use of each name ended."""
         return tuple(self._seconds.items())

@@ -122,9 +122,10 @@ def refined(solution: Solution, search: Search) -> Solution:
     """Return a solution of the same value with less memory or, with no more memory, with more slack.
 
     Slack is measured by the mean value under random durations. First the schedule of least memory is taken, of the
-    solution's and of the published ones with the same value, if there is time to simulate those again. In the time that
-    remains, random walks go through other schedules of the same value. The walks are short, and give the same result in
-    every run in which they reach their end.
+    solution's and of the published ones with the same value; if there is no time to simulate those again, the solution
+    is returned unchanged. In the time that remains, random walks go through other schedules of the same value, unless
+    their code is still being compiled, which a note says. The walks are short, and give the same result in every run in
+    which they reach their end.
 
     A solution without a schedule, or of an objective that repeats, is returned unchanged.
     """

@@ -28,10 +28,10 @@ from solver.tasks.dispatch import expanded
 class Relaxed:
     """Search of the relaxed problem `poorer` by `engine`, whose results go to the search of the `whole` problem.
 
-    Bounds are always passed on. An order of plain passes is expanded to starting orders of the whole problem, except
-    where that has activation modes, or where the stages of the relaxed problem are tasks of the whole one.
-    `decomposition` says in that case which stage is which task, and is None otherwise. Creating it computes the
-    analytic bounds of the relaxed problem and, unless there is a `decomposition`, runs the construction heuristics.
+    `search` is that search. Bounds are always passed on. An order of plain passes is expanded to starting orders of the
+    whole problem, except where that has activation modes, or where the stages of the relaxed problem are tasks of the
+    whole one. `decomposition` says in that case which stage is which task, and is None otherwise. Creating it computes
+    the analytic bounds of the relaxed problem and, unless there is a `decomposition`, runs the construction heuristics.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Relaxed:
 
 
 def relaxed_search(search: Search) -> Relaxed | None:
-    """Return the search of the problem's relaxation, after its construction heuristics.
+    """Return the search of the problem's relaxation, which has a first schedule.
 
     None if the problem's passes are plain already, its micro-batches are unequal, its relaxation has no plain form, the
     engine has no subsolvers for it, or no first schedule of it was found.

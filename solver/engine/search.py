@@ -157,7 +157,8 @@ class Search:
     each factor. A search `within` another one uses its clock, and its workers except those dedicated to one subsolver.
     `candidates` are the results of the published schedules tried so far, `kernels` the compiled code of local search on
     the problem, `times` the seconds of each part of the search. `own_value` and `own_bound` are the best that the
-    running subsolver found in its slice, in ticks (None: nothing).
+    running subsolver found in its slice, in ticks (None: nothing). `orders` is local search (None before its first
+    run), `ended` is True after `end`, and `cores_taken` counts the workers dedicated to one subsolver at this moment.
     """
 
     def __init__(

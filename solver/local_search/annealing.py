@@ -100,7 +100,8 @@ class Annealer:
 
     From given orders, `run` returns the best schedule met and its value. `search` returns the value with the orders and
     modes of that schedule, and makes no schedule of them. Both return None if the given orders deadlock. The arrays of
-    the compiled search (`shop`, `groups`) are made once, for any number of runs; `mean` is the mean duration of a unit.
+    the compiled search (`shop`, `groups`, and `modes`, None where modes are fixed) are made once, for any number of
+    runs; `mean` is the mean duration of a unit.
     """
 
     def __init__(self, units: Movable | Operations) -> None:
@@ -158,8 +159,8 @@ class Annealer:
     def arrays(self, orders: Orders) -> tuple[Shop, Modes | None, Rows]:
         """Return the arrays of one run from these orders; `Modes` is None where modes are fixed.
 
-        With open modes the arrays are copies, set to the schedule's modes, since costs and arcs follow the current
-        modes.
+        With open modes `Shop` and `Modes` are copies, set to the schedule's modes, since costs and arcs follow the
+        current modes; with fixed ones `Shop` is `shop` itself, which a run does not change.
         """
         rows = self.rows(orders)
         if self.modes is None or not isinstance(self.units, Operations):

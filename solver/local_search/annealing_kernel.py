@@ -1,6 +1,7 @@
 """Simulated annealing, compiled: a move is evaluated by simulating what it can change.
 
-`modes` is None where the modes of all passes are fixed.
+`modes` is None where the modes of all passes are fixed. Where the units are jobs, ticks stand for steps, and each
+stream counts as a device.
 """
 
 from __future__ import annotations

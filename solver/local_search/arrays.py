@@ -3,7 +3,7 @@
 Arrays are by unit (a pass or a block, by number) unless noted: `order[d, k]` is the k-th unit of device d, of which
 there are `count[d]`, and `place` its inverse; `opening[d]` is the tick before which device d does not start. Functions
 get `modes` as None if the modes of passes are fixed; otherwise the arcs of an operation joined to a unit are arcs of
-that unit too.
+that unit too. Where the units are jobs, ticks stand for steps, and each stream counts as a device.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Array = Any  # numpy arrays of int64, one dimension unless said
 class Shop(NamedTuple):
     """Data of a search over orders that moves leave unchanged.
 
-    Only durations and arcs follow the modes, if these are open. By unit: duration in ticks, device, line (units of one
-    line keep their order), and memory taken at the start and given back at the end. Its predecessors are
-    `waits_for[k]`, each with the lag `waits_lag[k]` in ticks, for k from `waits_at[n]` to `waits_at[n + 1]`
-    (exclusive); its successors are given by `feeds_at`, `feeds_to` and `feeds_lag` likewise. By device: memory
-    `capacity`, -1 without a limit.
+    Only durations and arcs follow the modes, if these are open. By unit: duration in ticks (in steps where units are
+    jobs, as all times here), device, line (units of one line keep their order), and memory taken at the start and given
+    back at the end. Its predecessors are `waits_for[k]`, each with the lag `waits_lag[k]` in ticks, for k from
+    `waits_at[n]` to `waits_at[n + 1]` (exclusive); its successors are given by `feeds_at`, `feeds_to` and `feeds_lag`
+    likewise. By device: memory `capacity`, -1 without a limit.
     """
 
     ticks: Array

@@ -69,7 +69,8 @@ class EqualValueSearch:
 
     `units` are the passes or jobs of the timeline, in its orders. `for_memory` seeks less memory, `for_mean` a smaller
     mean under random durations. Full backwards and blocks stay. For the span no device starts before its first start in
-    the timeline; for the makespan first starts are free.
+    the timeline; for the makespan first starts are free. `openings[d]` is the tick before which device d does not
+    start, and `idle_until[d]` that until which it idles in samples of durations.
     """
 
     def __init__(self, timeline: Timeline, units: FixedModes) -> None:
@@ -86,10 +87,10 @@ class EqualValueSearch:
     def for_memory(self, most: Ticks, weights: Sequence[int], moves: int, seed: int, halt: IntArray) -> Timeline | None:
         """Return the timeline of least memory met, with a value of at most `most` ticks.
 
-        Compared is the largest peak of a device divided by the device's weight (by 1 if that is 0), and with a smaller
-        share the means of `memory_energy`. None if the given timeline breaks the limit or a capacity, or the memory of
-        the result is not safe for every timing. The walk makes `moves` moves, or ends early once another thread sets
-        `halt[0]`. `seed` is that of the random numbers.
+        Compared is the largest peak of a device divided by `weights[d]`, the device's weight (by 1 if that is 0), and
+        with smaller shares the means over devices of peaks and of memory in use. None if the given timeline breaks the
+        limit or a capacity, or the memory of the result is not safe for every timing. The walk makes `moves` moves, or
+        ends early once another thread sets `halt[0]`. `seed` is that of the random numbers.
         """
         unit = max(self.problem.network.memory_in_flight, default=0) / max(1, *weights) or 1.0
         shares = np.array([1 / weights[d] if weights[d] else 1.0 for d in self.units.owner])

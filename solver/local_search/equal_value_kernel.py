@@ -31,8 +31,9 @@ class Goal(NamedTuple):
 
     `ticks[n, k]` is the duration of unit n in sample k, `idle_until[d]` the time until which row d of the orders idles
     in every sample. With `span`, times count from a device's first start; `owner[d]` is the device that row d of the
-    orders belongs to, and rows of one device are adjacent. `weights[d]` multiplies the memory of row d. Without noise
-    no device may take more than `most` from its opening (-1: no limit). All times are in steps of the units.
+    orders belongs to, and rows of one device are adjacent. `weights[d]` multiplies the memory of row d; the
+    `memory_energy` is the largest weighted peak, with small shares of the means. Without noise no device may take more
+    than `most` from its opening (-1: no limit). All times are in steps of the units.
     """
 
     ticks: Array

@@ -1,7 +1,7 @@
 """Simulation of a part of the topological sequence of units, compiled: what a move may reorder, or all of it.
 
 `modes` is None where the modes of all passes are fixed; `opening` has by device the tick before which it does not
-start.
+start. Where the units are jobs, ticks stand for steps, and each stream counts as a device.
 """
 
 from __future__ import annotations

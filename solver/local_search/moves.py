@@ -2,7 +2,8 @@
 
 Moves along the critical path are those of van Laarhoven, Aarts and Lenstra for the job shop (Operations Research 40,
 1992); here units (passes or blocks) may jump over several others, passes of one kind and stage keep their micro-batch
-order, and memory must suffice. `modes` is None where the modes of all passes are fixed.
+order, and memory must suffice. `modes` is None where the modes of all passes are fixed. Where the units are jobs, ticks
+stand for steps, and each stream counts as a device.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ The topological `sequence` has units of rank `first` to `last` where the move ma
 there, so that the others keep their ranks. Starts are propagated from there to their successors. *Tails*, the longest
 path from a unit's end to the end of a device less the opening of that device, are propagated backwards once the move is
 accepted: until then they give for every later unit a lower bound on the longest device. `modes` is None where the modes
-of all passes are fixed; `opening` has by device the tick before which it does not start.
+of all passes are fixed; `opening` has by device the tick before which it does not start. Where the units are jobs,
+ticks stand for steps, and each stream counts as a device.
 """
 
 from __future__ import annotations

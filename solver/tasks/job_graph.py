@@ -98,7 +98,10 @@ def orders_of(jobs: Jobs, schedule: Schedule) -> dict[Resource, list[JobId]]:
 
 
 def with_modes(jobs: Jobs, fused: bool) -> list[JobId]:
-    """Return the jobs that run if every backward that has both modes is full (`fused`), or if every one is split."""
+    """Return the jobs that run if every backward that has both modes is full (`fused`), or if every one is split.
+
+    They are ascending. The problem must have no other modes to choose, such as those of activations.
+    """
     return [n for n, job in enumerate(jobs.jobs) if job.choice is None or job.option == fused]
 
 

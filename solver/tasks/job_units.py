@@ -22,11 +22,12 @@ from solver.tasks.placing import jobs_placed_as, placed_at, schedule_of
 class JobUnits:
     """Jobs of the schedule `placed` as units for annealing, by number, with streams in place of devices.
 
-    Times are in steps. `tasks[n]` is the task of unit n, `device[n]` the index of its stream, `ticks[n]` its duration,
-    `needs[n]` the (unit, lag) pairs of its predecessors, `takes[n]` and `gives[n]` its memory at start and end; units
-    of one `line` keep their order, as do jobs that free memory together. By stream, `orders` has its units, `owner` its
-    device, `openings` the opening of that. Raises `ValueError` if a job occupies several streams, or unless each
-    limited memory is taken and freed on one stream, whose order then determines its level.
+    Times are in steps, of which a tick has `scale`. `tasks[n]` is the task of unit n, `device[n]` the index of its
+    stream, `ticks[n]` its duration, `needs[n]` the (unit, lag) pairs of its predecessors, `takes[n]` the memory that it
+    takes at its start and `gives[n]` what it frees at its end; units of one `line` keep their order, as do jobs that
+    free memory together. By stream, `orders` has its units, `owner` its device, `openings` the opening of that. Raises
+    `ValueError` if a job occupies several streams, or unless each limited memory is taken and freed on one stream,
+    whose order then determines its level.
     """
 
     def __init__(self, placed: PlacedJobs) -> None:

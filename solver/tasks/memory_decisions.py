@@ -57,7 +57,7 @@ def with_decisions(problem: Problem, schedule: Schedule, rule: Rule) -> Schedule
 
 
 def _left_elsewhere(
-    problem: Problem, device: int, orders: Mapping[DeviceId, Sequence[Pass]], rule: Rule
+    problem: Problem, device: DeviceId, orders: Mapping[DeviceId, Sequence[Pass]], rule: Rule
 ) -> MemorySteps | None:
     """Return how much memory a device's activations may take where they are offloaded to; None if unlimited.
 
@@ -133,7 +133,10 @@ class _Device:
         return order
 
     def _prefetched(self, order: list[Pass]) -> list[Pass]:
-        """Return the order with each reload moved ahead of up to `rule.ahead` passes while memory has room for it."""
+        """Move each reload of the order ahead of up to `rule.ahead` passes while memory has room; return the order.
+
+        `order` is changed in place. Copies do not count as passes.
+        """
         for p in [p for p in order if p.kind is RELOAD]:
             levels = self._levels(order)
             at = order.index(p)

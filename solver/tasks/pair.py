@@ -51,7 +51,8 @@ class Pair:
 
     The timeline is of the pair's own problem (`pair_problem`): F of stage 0 and micro-batch 0, and the backward of its
     last stage (1, or 0 if both passes are of one stage) and micro-batch 1. `in_turn` is the time, in the file's unit,
-    of the passes one after the other. `interrupted`: the user stopped the search.
+    of the passes one after the other, in the shorter of the backward's modes. `interrupted`: the user stopped the
+    search.
     """
 
     value: Fraction

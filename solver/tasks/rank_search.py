@@ -47,9 +47,9 @@ _KINDS = ((F,), (B, BW), (W,), (F, B, BW), (B, BW, W), (F, B, BW, W))
 class Serial:
     """Serial schedule generation of the jobs that run, with the precedences `further` in addition to their own.
 
-    Arrays have an entry for each place in `running`. Of the jobs that can be placed, that of the lowest rank is next.
-    Raises `Deadlock` if the precedences have a cycle, `ValueError` if a pass takes memory by several jobs, or a job
-    takes or frees two memories.
+    Arrays have an entry for each place in `running`, the numbers of these jobs, ascending. Of the jobs that can be
+    placed, that of the lowest rank is next. Raises `Deadlock` if the precedences have a cycle, `ValueError` if a pass
+    takes memory by several jobs, or a job takes or frees two memories.
     """
 
     def __init__(self, jobs: Jobs, running: Collection[JobId], further: Iterable[JobArc] = ()) -> None:
@@ -143,7 +143,7 @@ class RankSearch:
     """Annealing of ranks from the schedule `starts`, in steps by job; `ends` is the earliest end met, in steps.
 
     `best` has the starts of the schedule that ends then, by place in `serial.running`. `seed` is that of the random
-    numbers.
+    numbers. Ranks are tried one set after the other by `step`.
     """
 
     def __init__(self, serial: Serial, starts: Mapping[JobId, TimeSteps], seed: int) -> None:
@@ -159,7 +159,11 @@ class RankSearch:
         self._now_ends = self.ends = int((self.best + serial.shop.steps).max())
 
     def step(self, temperature: float) -> bool:
-        """Try changed ranks; True if the best schedule improved. `temperature` is a share of the current end."""
+        """Try changed ranks; True if the best schedule improved.
+
+        `temperature` is a share of the current end: a schedule that ends later by a share w of it is the next one to
+        change with probability exp(-w / temperature), never at 0.
+        """
         found = self._serial.run(self._moved())
         if found is None:
             return False

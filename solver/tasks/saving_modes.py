@@ -85,7 +85,7 @@ def _keeping(modes: tuple[frozenset[PassKind], ...]) -> int:
 
 
 def _parts(jobs: Jobs, p: Pass) -> Iterator[JobId]:
-    """Yield the numbers of the jobs of a pass."""
+    """Yield the numbers of the jobs of a pass, in the order of its tasks; none if it has no jobs."""
     for part in count():
         if Task(p, part) not in jobs.number:
             return

@@ -163,6 +163,7 @@ def _from_what_is_proved(own: CoreGuided, search: Search, slice_: Slice) -> Gene
 def _improve(search: Search, limits: Limits, stop: Event, callback: Callback) -> bool:
     """Build the model and search it on one core within the time left, reporting to `callback`.
 
+    `callback(timeline, bound)` gets each better schedule or bound, and both at the end (None: no schedule; in ticks).
     True if CP-SAT completed; False too if there was no time to build the model. Raises `TooLong` if CP-SAT's integers
     cannot represent the times.
     """

@@ -69,8 +69,9 @@ class Operations:
 
     `operations[n]` is operation n, `number` the inverse. By number: the `device`, the `line` (a role on a stage or its
     queue, whose operations keep the order of micro-batches), and `needs`, the (operation, lag in ticks) pairs of its
-    predecessors. `ticks`, `takes` and `gives` are the duration of an operation by itself and its memory at start and
-    end; `whole_ticks`, `whole_takes` and `whole_gives` are those of a B joined to its W.
+    predecessors. `ticks`, `takes` and `gives` are the duration of an operation by itself, the memory that it takes at
+    its start, and what it frees at its end; `whole_ticks`, `whole_takes` and `whole_gives` are those of a B joined to
+    its W.
 
     `orders` has the operations of each device, in order, that are not joined to a B. `lines[l]` is the key of line l:
     the role, and the stage or queue. `weight[n]` is the W of a B, and `mate[n]` the F joined to a B; both -1 where

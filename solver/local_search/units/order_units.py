@@ -27,9 +27,10 @@ class Units:
     """Units of a schedule, by number: passes or overlapped blocks.
 
     `slots[n]` has the passes of unit n, `ticks[n]` is its duration, `device[n]` its device, `needs[n]` the (unit, lag
-    in ticks) pairs of its predecessors, `takes[n]` and `gives[n]` its memory at start and end; `orders` are the units
-    of each device. Units of one `line` run in the order of their micro-batches: they are of one kind and stage, so
-    exchanging them changes nothing; or their order is fixed. `scale` is time steps per tick.
+    in ticks) pairs of its predecessors, `takes[n]` the memory that it takes at its start and `gives[n]` what it frees
+    at its end; `orders` are the units of each device, in order. Units of one `line` run in the order of their
+    micro-batches: they are of one kind and stage, so exchanging them changes nothing; or their order is fixed. `scale`
+    is time steps per tick.
     """
 
     scale = 1

@@ -112,7 +112,8 @@ class Dispatcher:
     def _lengths(self, serial: Serial) -> None:
         """Set the least times of a micro-batch in all, in flight on each stage, and until each device first starts.
 
-        All are in periods, the time that the busiest stream needs for one micro-batch.
+        Also set is the mean time of a weight task. All are in periods, the time that the busiest stream needs for one
+        micro-batch.
         """
         stages, period = len(self._flow.device), self._period
         first, last = np.full(stages, np.inf), np.zeros(stages)

@@ -29,13 +29,20 @@ class Policy(NamedTuple):
     that the busiest stream needs for one micro-batch; a *transit* is the least time of one micro-batch from its first
     task to its last, in periods, as a number of micro-batches; a *duration* is the mean duration of a task.
 
-    From `stretch` to `deep` they set the limit of micro-batches in flight on a stage, `stock` and `deep_stock` that of
-    pending weight tasks. From `forward` to `backward` they set ranks: the least start plus so many periods for each
-    micro-batch. `early` to `late_forward` are the first or last micro-batches whose tasks are urgent, in transits;
-    `patience` to `last_express` how long a stream waits for an urgent task, in durations. With `order` above 1/2
-    backwards go before forwards. On stages where a chain returns to a device that it has visited before, the `_again`
-    numbers replace the others, except `slack_again`, which is added. Only there `forward_later`, `closing`, `hurry` and
-    `backward_later` count. `reserve` and `later` are for activations that are reloaded or recomputed.
+    A stage has in flight at most `stretch` times the least number of micro-batches that keeps it busy, `slack` more,
+    and `deep` more for each period before its device's first task is ready. Weight tasks wait up to `stock` periods of
+    work, and `deep_stock` more for each such period. A rank is the least start plus so many periods for each
+    micro-batch: `forward` (`forward_first` in the first `first` transits) or `backward`. Urgent are forwards and
+    backwards of the first `early` transits, backwards of the last `late` and forwards of the last `late_forward`
+    transits. For an urgent task a stream waits up to `patience` (backwards), `forward_patience` (forwards) or
+    `late_patience` (late tasks) durations, and up to `most_patience` for the first `express` and the last
+    `last_express` transits. With `order` above 1/2 backwards go before forwards.
+
+    On stages where a chain returns to a device that it has visited before, the `_again` numbers replace the others,
+    except `slack_again`, which is added. Only there `forward_later` and `backward_later` periods are added to ranks,
+    and forwards of the last `closing` transits go sooner, by `hurry` periods for each micro-batch from the first of
+    these on. Forwards leave room for `reserve` activations; reloads and recomputations start `later` periods later than
+    possible.
     """
 
     # The limit of micro-batches in flight on a stage.

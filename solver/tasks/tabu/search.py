@@ -98,7 +98,10 @@ class TabuSearch:
         return better
 
     def _changed(self, starts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return sort keys in a topological order: starts moved at random, sometimes mixed with another schedule's."""
+        """Return sort keys in a topological order: starts moved at random, sometimes mixed with another schedule's.
+
+        Starts, in steps, and keys are by place among the jobs that run, ascending. `starts` is not changed.
+        """
         random, far = self._random, 2.0 ** self._random.randint(-2, 2)
         if len(self._kept) > 1 and random.randrange(2):
             starts = starts + random.random() * (random.choice(self._kept)[1] - starts)

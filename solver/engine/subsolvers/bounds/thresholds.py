@@ -80,7 +80,10 @@ def _stages_of_bound(search: Search) -> tuple[StageId, ...] | None:
 
 
 def _devices(search: Search) -> list[DeviceId]:
-    """Return the devices with several stages of one chain; those that the current lower bound speaks of are first."""
+    """Return the devices with several stages of one chain, those that the current lower bound speaks of first.
+
+    Both groups are ascending.
+    """
     state, placement = search.incumbent.state, search.problem.placement
     where = placement.stage_device
     several = [
