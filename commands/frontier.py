@@ -156,7 +156,7 @@ def _row(found: Frontier, point: Point, last: Fraction | None) -> list[str]:
 def _findings(found: Frontier) -> list[str]:
     """Return sentences on the frontier's table: the least memory, and the memory of the fastest schedule found.
 
-    Empty if no schedule was found.
+    Empty if there are no points.
     """
     points, problem, say = found.points, found.problem, found.scale.text
     if not points:

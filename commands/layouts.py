@@ -122,7 +122,9 @@ def run(args: Namespace) -> Exit:
 class _Seen:
     """Progress of the search over layouts, on standard error: the layout under way and the best step time.
 
-    On a terminal one line changes in place; elsewhere a line is printed only when the best changes.
+    It is called with the number of the layout, from 1, how many there are, and the best time in ms, None without a
+    plan. On a terminal one line changes in place; elsewhere a line is printed only when the best changes, and at the
+    end.
     """
 
     def __init__(self, say: Callable[[str], None]) -> None:

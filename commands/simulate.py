@@ -37,7 +37,7 @@ def timeline_of(problem: Problem, text: str) -> Timeline:
     """Return the timeline of a schedule on a problem, each pass as early as possible.
 
     `text` is the name of a published schedule, or else the path of a schedule file. `BadInput` if the schedule does not
-    apply to the problem, or deadlocks.
+    apply to the problem, or deadlocks; it may exceed the memory.
     """
     if text not in HEURISTICS.names() and Path(text).exists():
         schedule = read_schedule(text).timeline.schedule

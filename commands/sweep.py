@@ -200,7 +200,7 @@ def _folder(output: str) -> str:
 
 
 def _notes(sweep: Sweep) -> list[str]:
-    """Return warnings about the cells: about the file's numbers, and about cells that are different models."""
+    """Return warnings on the file's numbers, cells of different models, and stages that --same-model cuts badly."""
     notes = [text for cell in sweep.cells if not cell.refused for text in cell.problem.notes]
     stages = sweep.chain_lengths()
     if len(stages) > 1 and not sweep.axes.same_model:

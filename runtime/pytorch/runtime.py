@@ -122,8 +122,8 @@ def _stage(number: StageId, module: nn.Module, where: Placement) -> PipelineStag
 def _modules_of(stages: Stages, where: Placement, name: str) -> Mapping[StageId, nn.Module]:
     """Return the modules of this rank by stage, for our own runtime.
 
-    Raises `BadInput` if they are not those of this rank, or given as `PipelineStage`s of a bidirectional placement.
-    `name` is the schedule's file, for messages.
+    Raises `BadInput` if they are not those of this rank, if there are not as many ranks as devices, and for
+    `PipelineStage`s of a bidirectional placement. `name` is the schedule's file, for messages.
     """
     if not isinstance(stages, Mapping):
         raise BadInput(

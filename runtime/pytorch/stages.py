@@ -24,7 +24,7 @@ from runtime.running.torch_timing import sleeping_seconds
 
 @dataclass(frozen=True)
 class RankStages:
-    """A process's stages of `model` by the placement's stage number.
+    """A process's stages by the placement's stage number; `model` has its data and loss, and no stages.
 
     `stages` are the `modules` wrapped for PyTorch's runtime, and run in the pipeline; `twins` are the same stages as
     they were built, sharing the parameters, for the reference. `takes` and `gives` are the input and output of each.

@@ -37,7 +37,7 @@ class Chain(NamedTuple):
 
 
 def build_chain(request: Request, device: torch.device) -> Chain:
-    """Build the model and run it forward once, to get every stage's input.
+    """Build the model and run micro-batch 0 forward, without gradients, to get every stage's input.
 
     `BadInput` if the model cannot be built, or a stage passes on anything but one tensor.
     """
