@@ -132,7 +132,7 @@ def best_layouts(
     `given` are the sizes of parallelism that are not searched, `target` is the runtime of `--for` (None: any), `gpus`
     the number of devices, `source` the name of the configuration, for messages. `seen` is called with (layouts looked
     at, all layouts, best step in ms or None) after each layout with a plan problem, `report` at every step of the
-    searches. `BadInput` if no layout has a plan problem.
+    searches. Setting `stop` ends them. `BadInput` if no layout has a plan problem.
     """
     time = TimeShares(limits)
     found = first_plans(config, wanted, gpus, batch, given, source, target, time, seen, stop)

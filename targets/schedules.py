@@ -36,7 +36,11 @@ def restricted(problem: Problem, target: str) -> Problem:
 
 
 def refuse_tasks(problem: Problem, target: str) -> None:
-    """Raise `BadInput` for passes of several tasks that a runtime's files cannot hold, whatever their order."""
+    """Raise `BadInput` for a problem whose passes a runtime's files cannot hold, whatever their order.
+
+    Passes of several tasks are always refused; other streams, offload, recomputation, collectives, pieces and modules
+    unless the runtime's exporter has `copies`. `target` is the name of the runtime, as `solve --for` takes it.
+    """
     exporter, network = EXPORTERS[RESTRICTIONS[target].exporter], problem.network
     copies = exporter.copies and all(len(tasks) == 1 for tasks in network.tasks.values())
     if not (network.one_task_each or copies):

@@ -12,7 +12,7 @@ from pipesched.problem.quantities import MemorySteps, StageId, Ticks
 
 
 def amount(problem: Problem, ticks: Ticks | Fraction) -> str:
-    """Return a time in ticks as text in the file's unit, with the unit's name: `12.5 ms`."""
+    """Return a time in ticks as text in the file's unit, rounded to six decimals, with the unit's name: `12.5 ms`."""
     return with_unit(problem.in_units(ticks), problem.time_unit)
 
 
@@ -24,7 +24,7 @@ def with_unit(number: float | Fraction, unit: str) -> str:
 def memory_amount(problem: Problem, level: MemorySteps) -> str:
     """Return an amount of memory, given in steps, as text in the file's unit, without the unit's name.
 
-    Steps are those of the resolution.
+    Steps are those of the resolution. The text is rounded to six decimals.
     """
     return plain(float(level * problem.resolution))
 

@@ -270,8 +270,8 @@ class Problem:
     def overlapped_ticks(self, forward: Pass, backward: Pass) -> Ticks | None:
         """Return the ticks of a forward and a backward run as one block.
 
-        None if they cannot, and then run one after the other: `backward` is no BW, or the stages of the two have no
-        such block. Devices and micro-batches are not compared.
+        None if they cannot, and then run one after the other: `forward` is no F or `backward` no BW, or the stages of
+        the two have no such block. Devices and micro-batches are not compared.
         """
         if (forward.kind, backward.kind) != (F, BW):
             return None

@@ -117,10 +117,7 @@ def of_microbatches(timeline: Timeline) -> Timeline:
 
 
 def _last_backwards(problem: Problem, order: Sequence[Slot]) -> dict[StageId, int]:
-    """Return the index in the device's order of the last backward that computes gradients.
-
-    By stage that holds the parameters.
-    """
+    """Return by stage that holds parameters the index, in a device's order, of the last W or BW that uses them."""
     found: dict[int, int] = {}
     for place, slot in enumerate(order):
         for p in slot:

@@ -200,7 +200,7 @@ class _Nodes:
         until: Ticks,
         waiting: _Waiting,
         steps: list[tuple[Ticks, MemorySteps]],
-    ) -> Iterator[tuple[int, IdleCause]]:
+    ) -> Iterator[tuple[Ticks, IdleCause]]:
         """Yield (ticks, cause) for the parts of an idle interval between two tasks of a device's first stream.
 
         Until some node in `waiting`, those that run after the interval, has all its inputs, the cause is whatever the

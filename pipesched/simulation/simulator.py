@@ -33,7 +33,8 @@ def simulate_late(problem: Problem, schedule: Schedule, graph: Graph | None = No
     """Return the timeline in which tasks are as early as possible, except that devices begin as late as delays no end.
 
     `graph` is the precedence graph of the order, if known (None: it is made). Raises `Deadlock` if the order can never
-    run to its end, and `BadInput` if a pass appears twice or lacks one that it needs.
+    run to its end, and `BadInput` if a pass appears twice or lacks one that it needs, or an order of tasks is not of
+    the tasks that run.
     """
     graph = graph or Graph(problem, schedule)
     return _timeline(problem, graph, latest_openings(graph))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,11 @@ from pipesched.validation.pass_rules import (
 )
 from pipesched.validation.vector_clocks import VectorClocks
 from pipesched.validation.violation import Violation
+
+# A pass that takes memory: an index in the rows of `Units.given`.
+Taker: TypeAlias = int
+# A source of memory: an index in the columns of `Units.given`, or the number after the last one for the stock.
+Source: TypeAlias = int
 
 
 def memory_by_order(timeline: Timeline) -> Iterator[Violation]:
@@ -83,7 +88,11 @@ class _Memory(NamedTuple):
 
 
 def _first_above(
-    problem: Problem, known: VectorClocks, passes: Sequence[Pass], changes: Sequence[tuple[int, int]], memory: _Memory
+    problem: Problem,
+    known: VectorClocks,
+    passes: Sequence[Pass],
+    changes: Sequence[tuple[MemorySteps, MemorySteps]],
+    memory: _Memory,
 ) -> Iterator[Violation]:
     """Yield the violation of the first pass for which not enough memory is certainly free when it starts.
 
@@ -118,18 +127,18 @@ class Units:
     units, and gives other passes other units for them where needed.
     """
 
-    def __init__(self, given: NDArray[np.bool_], amounts: Sequence[int], stock: int) -> None:
+    def __init__(self, given: NDArray[np.bool_], amounts: Sequence[MemorySteps], stock: MemorySteps) -> None:
         # The last source is the stock, which anyone may take; before it come first those that the fewest may take.
         self._order = [*np.argsort(given.sum(axis=0), kind="stable").tolist(), len(amounts)]
         self._open = np.append(given, np.ones((len(given), 1), bool), axis=1)[:, self._order]
         self._left = [*amounts, stock]
         self._users: list[dict[int, int]] = [{} for _ in self._left]
 
-    def hand_out(self, taker: int, amount: int) -> list[int]:
-        """Give `amount` units to the taking pass number `taker` and return an empty list.
+    def hand_out(self, taker: Taker, amount: MemorySteps) -> list[Taker]:
+        """Give `amount` units to a taking pass and return an empty list.
 
-        If that is impossible, return the taking passes, by number, of a state that exceeds the memory; the units found
-        until then stay with the pass.
+        If that is impossible, return the taking passes of a state that exceeds the memory; the units found until then
+        stay with the pass.
         """
         while amount > 0:
             source, asks, has = self._search(taker)
@@ -148,11 +157,11 @@ class Units:
             amount -= moved
         return []
 
-    def _search(self, taker: int) -> tuple[int | None, dict[int, int], dict[int, int | None]]:
+    def _search(self, taker: Taker) -> tuple[Source | None, dict[Source, Taker], dict[Taker, Source | None]]:
         """Return a source of units for the taking pass `taker` that has some left; None if there is none.
 
         It is found by a shortest chain of exchanges. Also returned are the taker that asks for each source, and for
-        each taker the source whose units it would free.
+        each taker the source whose units it would free (None for `taker` itself).
         """
         asks: dict[int, int] = {}
         has: dict[int, int | None] = {taker: None}

@@ -8,7 +8,7 @@ into later ones, takes longer. Memory is that of the part plus all that earlier 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
 from pipesched.problem.problem import Problem
@@ -16,6 +16,8 @@ from pipesched.problem.quantities import DeviceId, MemorySteps, StageId, Ticks
 from pipesched.schedule.schedule import Schedule
 from pipesched.validation.pass_rules import passing_memory
 
+# A slot of the repeated part: an index in `_Part.slots`, which has those of all devices, device by device.
+SlotId: TypeAlias = int
 _MOST_COPIES = 8
 # Slots of a part, beyond which the check takes long.
 _MOST_SLOTS = 3_000
@@ -28,15 +30,16 @@ class _Place(NamedTuple):
     numbered from 0 on their chain.
     """
 
-    node: int
+    node: SlotId
     number: int
 
 
 class _Part:
     """The repeated part of every device's order, `copies` micro-batches of each chain long.
 
-    The slots of all devices are numbered consecutively. `arcs` yields the precedences between slots, `place` the slot
-    of a pass, and `fits` is True if the part, repeated, never exceeds a device's memory.
+    `parts` has the slots of each device, which `slots` lists for all devices together. `arcs` yields the precedences
+    between slots, `place` the slot of a pass, and `fits` is True if the part, repeated, never exceeds a device's
+    memory.
     """
 
     def __init__(self, problem: Problem, parts: Sequence[Sequence[Slot]], copies: int) -> None:
@@ -50,15 +53,15 @@ class _Part:
             for kind in _roles(p.kind)
         }
 
-    def place(self, kind: PassKind, stage: StageId, index: int) -> tuple[int, int]:
+    def place(self, kind: PassKind, stage: StageId, index: int) -> tuple[SlotId, int]:
         """Return the slot of the pass of a chain's micro-batch number `index`, and its repetition.
 
-        The latter is how many repetitions after the first one it runs.
+        The latter is how many repetitions after the first one it runs, negative before it.
         """
         found = self._places[kind, stage, index % self._copies]
         return found.node, (index - found.number) // self._copies
 
-    def arcs(self) -> Iterator[tuple[int, int, Ticks, int]]:
+    def arcs(self) -> Iterator[tuple[SlotId, SlotId, Ticks, int]]:
         """Yield (slot, slot that waits for it, least ticks between their starts, repetitions between them).
 
         The number is 1 if the second slot runs in the repetition after that of the first one, negative if in an earlier
@@ -92,8 +95,8 @@ class _Part:
             if at + 1 < len(chain):
                 yield B, chain[at + 1], lag(chain[at + 1], p.stage)
 
-    def _ticks(self, node: int) -> Ticks:
-        """Return the ticks of the slot at index `node`: of its pass, or of the block of its two passes."""
+    def _ticks(self, node: SlotId) -> Ticks:
+        """Return the ticks of a slot: of its pass, or of the block of its two passes."""
         slot = self.slots[node]
         if len(slot) == 2:
             forward, backward = (self._problem.stages[one.stage] for one in slot)
@@ -107,8 +110,8 @@ class _Part:
         rooms = [self._problem.room[device] for device in self._device]
         return all(room is None or self._level(node) <= room for node, room in enumerate(rooms))
 
-    def _level(self, node: int) -> MemorySteps:
-        """Return the memory level of the device of the slot at index `node` while that slot runs.
+    def _level(self, node: SlotId) -> MemorySteps:
+        """Return the memory level of a slot's device while the slot runs.
 
         It includes what all earlier repetitions left.
         """
@@ -126,7 +129,7 @@ class _Part:
                 total += own.freed * (begun - self._copies_begun(backward, node + (own.freed < 0)))
         return total
 
-    def _copies_begun(self, place: _Place, before: int) -> int:
+    def _copies_begun(self, place: _Place, before: SlotId) -> int:
         """Return how many micro-batches with the pass's number, modulo `copies`, have begun it before slot `before`.
 
         It counts from the start of the schedule on, in the first repetition.

@@ -144,7 +144,7 @@ def inside(timeline: Timeline) -> Iterator[Violation]:
 def _after_the_earlier(
     timeline: Timeline, earlier: tuple[Ints, TaskPart, Ticks], later: tuple[Ints, TaskPart]
 ) -> Iterator[Violation]:
-    """Yield violations unless, for each micro-batch, the later of two tasks starts after the other's end.
+    """Yield violations unless, for each micro-batch, the later of two tasks starts no earlier than the other's end.
 
     The tasks are given as rows of their passes and index in the pass, the earlier one with its ticks.
     """
@@ -254,7 +254,7 @@ def _places(timeline: Timeline, busy: _Busy) -> Ints:
 
 
 def waits(timeline: Timeline) -> Iterator[Violation]:
-    """Yield violations of waits between streams: a task must start after the end of the one it waits for."""
+    """Yield violations of waits between streams: a task starts no earlier than the end of the one it waits for."""
     problem, starts = timeline.problem, timeline.starts
     for before, after in timeline.schedule.waits:
         tasks = all_tasks(problem, before.of.kind, before.of.stage)

@@ -30,7 +30,10 @@ class Channel:
             self._connection.send((kind, content))
 
     def listen(self) -> None:
-        """Wait for the request to stop, on a thread of its own; ends the process if the server is gone."""
+        """Wait for the request to stop, on a thread of its own; ends the process if the server is gone.
+
+        It never returns.
+        """
         try:
             while self._connection.recv() != STOP:
                 pass

@@ -42,7 +42,8 @@ def of_published(channel: Channel, text: str, schedule: str, name: str, settings
     """Send a file of a published schedule on the problem in `text`: first "notes", a list of texts, then "bytes".
 
     The latter is (file name, content). `name` is a file name, such as `gantt.svg`, or an export format, whose files are
-    one archive if there are several. `BadInput` if the schedule does not apply, or there is no such format.
+    one archive if there are several. `BadInput` for a wrong problem or an unknown schedule or format, and if the
+    schedule does not apply, or the format cannot hold it.
     """
     problem = problem_of(document_of(text, settings), settings)
     found = candidate(problem, HEURISTICS[schedule])
@@ -55,7 +56,7 @@ def of_file(channel: Channel, text: str, name: str) -> None:
     """Send a file of a schedule that a solve found, given as the text of its schedule file: "notes", then "bytes".
 
     The latter is (file name, content). `name` is a file name, such as `gantt.svg`, or an export format, whose files are
-    one archive if there are several. `BadInput` if there is no such format.
+    one archive if there are several. `BadInput` if there is no such format, or it cannot hold the schedule.
     """
     _send(channel, schedule_from(read_json(text, _SCHEDULE), _SCHEDULE), name)
 

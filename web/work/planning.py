@@ -65,9 +65,10 @@ def scope(target: str | None) -> str:
 def search(channel: Channel, problem: PlanProblem, limits: Limits, target: str | None) -> None:
     """Search the best plan and send its progress, messages of kind "moment", and at the end what was found.
 
-    A moment has `seconds`, `value` (None: no plan yet), `bound`, `gap` and `phase`. At the end come the "chart" and the
-    schedule "file" of a plan, if there is one, and the "solution": the plan with its problem. With `target` the search
-    is restricted to what that runtime can run, and its settings are sent with the solution; `BadInput` if it runs none.
+    A moment has `seconds`, `value` (None: no plan yet) and `bound` in the file's unit of time, `gap`, a share of 1 or
+    None, and `phase`. At the end come the "chart" and the schedule "file" of a plan, if there is one, and the
+    "solution": the plan with its problem. With `target` the search is restricted to what that runtime can run, and its
+    settings are sent with the solution; `BadInput` if it runs none.
     """
 
     def tell(moment: PlanProgress) -> None:

@@ -17,7 +17,8 @@ from web.work.channel import Channel
 def run(connection: Connection, memory_bytes: int, name: str, arguments: tuple[object, ...]) -> None:
     """Run the task of this name as the process's whole life; an error is sent as one message, never as a traceback.
 
-    `memory_bytes` is the most memory that the process may take. The task also ends if the server does.
+    That is "mistakes", a list of texts, where the input is wrong, else "failed", a text. `memory_bytes` is the most
+    memory that the process may take. The task also ends if the server does.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's, which then ends its processes
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

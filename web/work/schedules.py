@@ -68,9 +68,9 @@ def compare(channel: Channel, text: str, edits: Sequence[tuple[str, str | None]]
 
 
 def edited(text: str, edits: Sequence[tuple[str, str | None]]) -> str:
-    """Return the text with the edits (path, value) of form fields made; an empty field removes its key.
+    """Return the text with the edits (path, value) of form fields made in turn; an empty value or None removes its key.
 
-    `BadInput` for a path that no field has.
+    `BadInput` for a path that no field has, a text that is no YAML, or a key that cannot be changed automatically.
     """
     for path, typed in edits:
         if path not in form.paths():

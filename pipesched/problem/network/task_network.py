@@ -447,7 +447,7 @@ class TaskNetwork:
 
     @property
     def multi_task_feature(self) -> str:
-        """Return the name, for messages, of the feature that makes `one_task_each` False."""
+        """Return the name, for messages, of the feature that makes `one_task_each` False; only where it is False."""
         if self.options:
             return "offload or recomputation"
         if self.has_collectives:

@@ -129,7 +129,7 @@ def _with_tips(cells: Iterable[Cell], frame: _Frame) -> Iterator[str]:
 
 
 def _line(cell: Cell, frame: _Frame) -> str:
-    """Return the width of a box's outline, finer where boxes are narrow."""
+    """Return the width of a box's outline in units of the picture's `viewBox`, finer where boxes are narrow."""
     return f"{min(0.6, 0.06 * frame.box(cell)[2]):.1g}"
 
 
