@@ -19,7 +19,8 @@ def check_most_free(plan: PlanProblem, bound: Fraction) -> list[Finding]:
 
     The findings are in the order of `plan.choices`, the bound is in the file's unit of memory. VERIFIED if no partition
     fits the memory with a little more than `bound` reserved, NOT_VERIFIED if some may. TRUSTED where the check cannot
-    look at all cuts, so that the claim rests on CP-SAT's search over partitions.
+    look at all cuts, so that the claim rests on CP-SAT's search over partitions. Unless free memory is per layer, the
+    devices must have a limit.
     """
     more, found = reserving_more(plan, bound), list[Finding]()
     for choice in plan.choices:

@@ -58,8 +58,8 @@ def period_in_flight(problem: Problem, evidence: OnStage) -> Fraction:
 def period_memory(problem: Problem, evidence: OnDevice) -> Fraction:
     """Argument: memory times ticks of a micro-batch on each chain, forward to backward, against the device's memory.
 
-    Returns the bound on the period in ticks per micro-batch. Raises `RefusedEvidenceError` if that memory has no limit,
-    or none is left for activations.
+    Returns the bound on the period in ticks per micro-batch. Raises `RefusedEvidenceError` if no micro-batch passes the
+    device, if its memory has no limit, or if none is left for activations.
     """
     unit = _one_of_each_chain(problem)
     here = OneDevice(unit, evidence.device)
@@ -122,7 +122,7 @@ class _MemoryShares(NamedTuple):
 
 
 def _memory_shares(unit: Problem, multipliers: tuple[Fraction, ...]) -> _MemoryShares:
-    """Return the sums for one micro-batch of each chain; `multipliers` are those of memory over time, by device."""
+    """Return the costs for one micro-batch of each chain; `multipliers` are those of memory over time, by device."""
     count = len(unit.stages)
     waiting, transfers, per_unit = [Fraction(0)] * count, [Fraction(0)] * count, [Fraction(0)] * count
     for chain in unit.placement.chains:
@@ -141,7 +141,7 @@ def _memory_shares(unit: Problem, multipliers: tuple[Fraction, ...]) -> _MemoryS
 
 
 def _room_in_steps(unit: Problem, device: DeviceId) -> MemorySteps:
-    """Return the memory of a device rounded down to a multiple of all amounts on it; 0 where it limits nothing."""
+    """Return a device's memory, rounded down to a multiple of what divides all its amounts; 0 if it limits nothing."""
     here = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
     sizes = [unit.stages[s].activation for s in here]
     sizes += [unit.stages[s].freed for s in here if unit.stages[s].weight is not None]

@@ -47,7 +47,10 @@ class Stated(NamedTuple):
 def stated_of_each(
     plan: PlanProblem, choices: Sequence[ChoiceResult], variants: Sequence[VariantResult] = ()
 ) -> list[Stated]:
-    """Return the stated result of each placement that the plan allows, in its order; with variants, one by one."""
+    """Return the stated result of each placement that the plan allows, in its order.
+
+    For a plan problem with variants they are those of each placement of each variant, and `choices` is not read.
+    """
     if not plan.variants:
         known = {one.choice: one for one in choices}
         return [Stated(plan, choice, known.get(choice)) for choice in plan.choices]
@@ -69,7 +72,8 @@ def check_plan_bound(
     """Check that no plan is below the bound, in the plan file's unit; returns a finding for each admissible placement.
 
     With `variants` there is a finding for each placement of each variant. `capacities` are those with which the bound
-    was proved, None for the plan problem's own: less memory never allows a shorter plan.
+    was proved, None for the plan problem's own: less memory never allows a shorter plan. If the plan problem has more
+    than these, or they do not fit it, all findings are REFUSED, as is that of a placement without a result.
     """
     if capacities is not None:
         try:
@@ -140,7 +144,8 @@ def _orders(plan: PlanProblem, evidence: AllOrders, stated: str) -> Finding:
 def mean_load(plan: PlanProblem, choice: Choice) -> Fraction:
     """Return the mean work of the devices, by speed, of all micro-batches and all steps, rounded up to a tick.
 
-    No plan is below it. For a period it is the work of one micro-batch, rounded down where several chains share one.
+    It is in the file's unit, and no plan is below it. For a period it is the work of one micro-batch, rounded down
+    where several chains share one.
     """
     stages, each = len(choice.on(plan.cluster.devices).chains[0]), Fraction(0)
     for model in (piece.model for piece in plan.pieces_of(choice)):
@@ -197,13 +202,15 @@ def _searched(
 def leaving_out(solved: Sequence[SolvedPartition], bound: Fraction) -> list[SolvedPartition]:
     """Return the partitions that a search for plans below the bound may leave out.
 
-    They are proved to have no plan below it, or not to fit the memory.
+    They are proved to have no plan below it, or not to fit the memory. The bound is in the plan file's unit.
     """
     return [one for one in solved if one.bound is None or one.bound >= bound]
 
 
 def partition_finding(plan: PlanProblem, bound: Fraction, choice: Choice, one: SolvedPartition) -> Finding:
     """Return the finding on a partition that a search left out: that no plan with it is below the bound.
+
+    The bound is in the plan file's unit.
 
     It is verified by the partition's certificate, or if it is no valid partition or does not fit the memory. It is
     refused if the certificate proves less, or the recomputation is not possible. Without a certificate that proves so

@@ -89,7 +89,8 @@ class Encoder(Addition):
     def placed(self, plan: PlanProblem, where: EncoderPlacement) -> PlanProblem:
         """Return the plan problem with its encoder placed as `where` says; a device of its own is the last device.
 
-        The other stages then have one device fewer, since the number of all devices stays the same.
+        The other stages then have one device fewer, since the number of all devices, which must be equal, stays the
+        same.
         """
         own = replace(self, placement=where)
         more = own.own_devices - self.own_devices

@@ -53,7 +53,7 @@ class FixedModule(NamedTuple):
 
     @property
     def stages(self) -> tuple[FixedStage, ...]:
-        """All stages, chain by chain."""
+        """All stages, chain by chain, or all parts."""
         return (*(stage for chain in self.chains for stage in chain), *self.parts)
 
     @property

@@ -79,7 +79,7 @@ class LayerType:
 
     @property
     def trains(self) -> bool:
-        """True if it has a backward."""
+        """True if its backward takes time, and it is not `forward_only`."""
         return bool(self.full_backward) and not self.forward_only
 
     @property

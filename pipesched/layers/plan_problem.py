@@ -55,7 +55,7 @@ class Choice(NamedTuple):
         return self.cut.whole
 
     def on(self, devices: int) -> Placement:
-        """Return the placement on this many devices, for whole micro-batches."""
+        """Return the placement on this many devices, for whole micro-batches; KeyError for an unknown name."""
         return PLACEMENTS[self.placement](devices, self.chunks)
 
     def __str__(self) -> str:
@@ -96,14 +96,14 @@ class Decide(StrEnum):
 class PlanProblem:
     """Everything that a plan file says. Numbers are exact, multiples of `tick` (times) and `resolution` (memory).
 
-    `choices` are the placements allowed. `counts` are the layers of each stage, None unless given; `even` asks for
-    numbers as equal as possible. `schedules` are the published orders allowed, empty where the order is free.
-    `assumptions` are those of the formulas if layers were derived from a model's shape, and `step` describes the
-    training step around the pipeline, None if the file lists layers. `recompute_rule` says which layers may be
-    recomputed together. With `whole_last` the last stage's B takes as long as its full backward and its W no time, for
-    runtimes that do not split backwards there. `clusters` are the sets of devices allowed, each in an order, by name;
-    empty if there is one. `parts` are the problems that it consists of, each with some of the clusters, where limits of
-    a runtime differ with the number of devices; else empty.
+    `choices` are the placements allowed. `counts` are the numbers of layers of each stage of a chain, None unless
+    given; `even` asks for numbers as equal as possible. `schedules` are the published orders allowed, empty where the
+    order is free. `assumptions` are those of the formulas if layers were derived from a model's shape, and `step`
+    describes the training step around the pipeline, None if the file lists layers. `recompute_rule` says which layers
+    may be recomputed together. With `whole_last` the last stage's B takes as long as its full backward and its W no
+    time, for runtimes that do not split backwards there. `clusters` are the sets of devices allowed, each in an order,
+    by name; empty if there is one. `parts` are the problems that it consists of, each with some of the clusters, where
+    limits of a runtime differ with the number of devices; else empty.
 
     The layers of `model` are cut into stages. `additions` are what the problem has besides; if one has devices of its
     own, `cluster` has only the others. `leaves` is the free memory that is maximised before the time, None for the time
@@ -348,5 +348,5 @@ class PlanProblem:
 
 
 def _resources(transfer_stream: str | None) -> DeviceResources:
-    """Return the streams of a plan whose transfers have a stream of their own, the compute stream first."""
+    """Return the streams of a plan, compute first, if transfers have a stream of their own; else it names none."""
     return DeviceResources(() if transfer_stream in (None, COMPUTE) else (COMPUTE, transfer_stream), transfer_stream)

@@ -67,7 +67,10 @@ class _Stage(NamedTuple):
 
 
 def modules_of(mode: str) -> frozenset[str]:
-    """Return the modules that a recomputation mode names; empty if it is not a mode of modules."""
+    """Return the modules that a recomputation mode names; empty if it is not a mode of modules.
+
+    `selective` and `attention` name the module core_attn.
+    """
     names = {"core_attn" if one in _ATTENTION else one for one in mode.split("+")}
     return frozenset(names) if names <= set(MODULES) else frozenset()
 
@@ -75,9 +78,10 @@ def modules_of(mode: str) -> frozenset[str]:
 def selections(kinds: Sequence[LayerType]) -> list[Mapping[str, str]]:
     """Return all recomputations that a list of modules can express, shortest list first, each once.
 
-    Each has the mode of each type of layer by its name, without the layers in which the list recomputes nothing. A list
-    applies to all layers, and recomputes the listed modules that a layer has; the layer must have a mode of exactly
-    these modules. A multi-token prediction layer also has the modules of the transformer layer before it.
+    `kinds` are a model's types of layers in order. Each has the mode of each type of layer by its name, without the
+    layers in which the list recomputes nothing. A list applies to all layers, and recomputes the listed modules that a
+    layer has; the layer must have a mode of exactly these modules. A multi-token prediction layer also has the modules
+    of the transformer layer before it.
     """
     own: dict[str, dict[frozenset[str], str]] = {}
     parts: dict[str, frozenset[str]] = {}

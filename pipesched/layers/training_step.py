@@ -14,14 +14,14 @@ class TrainingStep:
     """The training step of a plan whose layers were derived from a model's shape.
 
     A micro-batch is `microbatch_size` sequences of `sequence` tokens, on each data parallel replica. `reduction` and
-    `optimizer` are times once a step by name of layer, in the file's unit: the reduction of gradients and gathering of
-    weights that no pass hides, and the optimizer step; empty where the file does not give them. `operations` are the
-    floating-point operations of a micro-batch in the whole model, forward and backward, without recomputation.
-    `experts` is the number of experts of a layer, 0 for none; `longest` the tokens of the longest sequence that the
-    model's configuration allows, None if unknown; `latent_attention` is True for multi-head latent attention; `mixer`
-    is the name of what mixes tokens in a hybrid model (None: another model), `with_attention` if its layers have
-    attention, too; `single_parts`: each layer is a mixer, attention, a block or experts alone. `device` is the name of
-    the hardware, None if the file gives none, and `assumed` its numbers by key.
+    `optimizer` are times once a step of one layer, by its name, in the file's unit: the reduction of gradients and
+    gathering of weights that no pass hides, and the optimizer step; layers without such a time are missing.
+    `operations` are the floating-point operations of a micro-batch in the whole model, forward and backward, without
+    recomputation. `experts` is the number of experts of a layer, 0 for none; `longest` the tokens of the longest
+    sequence that the model's configuration allows, None if unknown; `latent_attention` is True for multi-head latent
+    attention; `mixer` is the name of what mixes tokens in a hybrid model (None: another model), `with_attention` if its
+    layers have attention, too; `single_parts`: each layer is a mixer, attention, a block or experts alone. `device` is
+    the name of the hardware, None if the file gives none, and `assumed` its numbers by key.
     """
 
     sequence: int

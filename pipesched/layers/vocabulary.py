@@ -83,7 +83,7 @@ class FreeVocabulary(Addition):
     def open_decisions(self) -> Mapping[str, Callable[[PlanProblem], PlanProblem]]:
         """Return by name the two functions that decide the choice in a plan problem.
 
-        They put the vocabulary in one stage each, or share it.
+        `vocabulary one` puts embedding and head in one stage each, `vocabulary shared` shares them.
         """
         return {"vocabulary one": self.of_settings, "vocabulary shared": lambda plan: sharing(self.of_settings(plan))}
 

@@ -31,7 +31,8 @@ def plainness(sizes: Mapping[str, int], recomputes: bool, chunks: int) -> tuple[
     """Return a key by which simpler layouts sort first.
 
     It is (number of kinds of parallelism besides data, True if some layer recomputes, stages a device, tensor size,
-    context size). `sizes` are the sizes of parallelism by name, `chunks` is the number of stages a device.
+    context size). `sizes` has the sizes `tensor`, `context`, `expert` and `pipeline` by name, others are not read;
+    `chunks` is the number of stages a device.
     """
     chosen = [sizes[name] for name in ("tensor", "context", "expert", "pipeline")]
     return sum(size > 1 for size in chosen), recomputes, chunks, chosen[0], chosen[1]

@@ -24,8 +24,8 @@ class Replanned:
     `tasks` has the start and end of all tasks in ticks, with those of the given state unchanged; None if no order was
     found (`INFEASIBLE` if none fits, `UNKNOWN` if the time was too short). Tasks of length 0 at one tick run in the
     order of this mapping. `waits` are events between streams that memory needs. No order of the remaining tasks has a
-    value less than `lower_bound`. If the span is a fraction of a tick of the given state, `problem` and `state` have
-    finer ticks. `notes` name parts of the search that were left out.
+    value less than `lower_bound` ticks. If the span is a fraction of a tick of the given state, `problem` and `state`
+    have finer ticks. `notes` name parts of the search that were left out.
     """
 
     problem: Problem
@@ -58,7 +58,7 @@ class Replanned:
         ]
 
     def schedule(self) -> Schedule | None:
-        """Return the order of all tasks, without the times of those already begun; None if no order was found."""
+        """Return the order of all tasks, those already begun included, without times; None if no order was found."""
         if self.tasks is None:
             return None
         passes = [tuple((p,) for p in dict.fromkeys(task.of for task in order)) for order in self.orders()]

@@ -121,7 +121,7 @@ class _Other:
 
 
 def _left(here: OneDevice) -> Iterator[tuple[int, int, Ticks]]:
-    """Yield possible numbers of backwards left on the first and the last stage, with the most ticks of work then left.
+    """Yield possible numbers of backwards left, on the first and on each later stage, and the most ticks of work left.
 
     Raises `RefusedEvidenceError` if there are too many.
     """

@@ -74,7 +74,8 @@ def _to_last_gradient(here: OneDevice) -> Fraction:
 def _to_last_forward(here: OneDevice, last: list[StageId]) -> Fraction:
     """Return the least ticks from the device's first start, by its last forward, to that micro-batch's gradient.
 
-    All work counts, except backwards pending when the last forward ends; the gradient's path and its pass follow.
+    `last` are the device's stages on the chain of that forward. All work counts, except backwards pending when the last
+    forward ends; the gradient's path and its pass follow.
     """
     idle = here.idle_at_first(some_forward_later=True) if here.backward_before_last_forward else 0
     waits = here.left_of_others(last) + sum(least_backward(here.problem.stages[s]) for s in last)

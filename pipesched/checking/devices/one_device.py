@@ -145,12 +145,12 @@ class OneDevice:
     def idle_between(self, round_trips_more: int) -> Ticks:
         """Return the least idle ticks in round trips between the first and the last, and in `round_trips_more` others.
 
-        Only for a device that one chain visits. From the end of a micro-batch's last forward on the device to its first
-        backward there, all its activations are in memory; K micro-batches fit at once. Passes of one kind and stage may
-        be assumed to run in the order of micro-batches, so the round trips of every K-th micro-batch and of the last
-        one do not overlap. During each of them forwards of later micro-batches can run, whose activations stay, and the
-        remaining work of earlier ones that are in memory then; the device is idle for the remainder. 0 where memory is
-        unlimited, or has room for all micro-batches or for none.
+        From the end of a micro-batch's last forward on the device to its first backward there, all its activations are
+        in memory; K micro-batches fit at once. Passes of one kind and stage may be assumed to run in the order of
+        micro-batches, so the round trips of every K-th micro-batch and of the last one do not overlap. During each of
+        them forwards of later micro-batches can run, whose activations stay, and the remaining work of earlier ones
+        that are in memory then; the device is idle for the remainder. 0 for a device that several chains visit, and
+        where memory is unlimited, or has room for all micro-batches or for none.
         """
         if self.room is None or len(self.chains) != 1:
             return 0
@@ -168,7 +168,7 @@ class OneDevice:
     def rounds(self, number: StageId) -> tuple[int, Ticks]:
         """Return how many micro-batches memory admits to a stage at once, and the least ticks until it admits one more.
 
-        `RefusedEvidenceError` if memory does not limit them.
+        `RefusedEvidenceError` if memory does not limit them, or has no room for one.
         """
         stage, times = self.problem.stages[number], self.times[number]
         if self.room is None or stage.activation <= 0 or self.room < stage.activation:

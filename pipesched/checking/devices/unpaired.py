@@ -33,7 +33,8 @@ LARGEST = 2**58
 def unpaired_passes(problem: Problem, evidence: OnDevice) -> Fraction:
     """Return the least bound, in ticks, over all pairs (number of passes outside of blocks, number of split backwards).
 
-    `NotCoveredError` for blocks on some of the device's stages alone, or for sums of times that are too long.
+    `RefusedEvidenceError` if there is no such device or no micro-batch passes it; `NotCoveredError` for blocks on some
+    of the device's stages alone, or for sums of times that are too long.
     """
     numbers, values = values_by_numbers(OneDevice(problem, evidence.device))
     return Fraction(int(values[numbers.possible].min()))

@@ -101,7 +101,7 @@ class ActivationModes:
     def layer_of(self, state: State) -> int:
         """Return the number of steps that micro-batches have run in a state.
 
-        A gradient always counts as a micro-batch's fifth.
+        A micro-batch whose gradient has run counts as five steps in every mode.
         """
         return sum_over(self._orders.rank, state)
 

@@ -42,7 +42,7 @@ def shared_digits(admitted: int, steps: int, most_states: int) -> Numbers | None
 
 
 def _repeat(values: Numbers) -> bool:
-    """Return True if two of them are equal."""
+    """Return True if two of the values are equal."""
     ordered = np.sort(values)
     return bool((ordered[1:] == ordered[:-1]).any())
 

@@ -36,16 +36,17 @@ class Steps(NamedTuple):
     backward after its gradient, `soonest[n, d]` the least time from the end of the step before n to the start of one on
     device d, from n on; -1 if there is none. `together[n, g]` are the ticks of a block of forward n and gradient g, -1
     without. `first` and `last` are the steps of the chain, run by `number` micro-batches, at most `admitted` between
-    these two at once, with times from `column` on; all chains have `columns` times. `tail` is the time from the end
-    of a chain's last step until its micro-batch is done. `bases` are those of the digits of a state's key: the count of
+    these two at once, with times from `column` on; all chains have `columns` times. `tail` is the time from the end of
+    a chain's last step until its micro-batch is done. `bases` are those of the digits of a state's key: the count of
     each step less that of the chain's last one, and the latter for all but the first chain. If one chain has so many
     steps that this takes too many digits, several steps share one, and `crowds` has by its value how many micro-batches
     have last run each of them; else it is empty.
 
     `holder` is the gradient after which the weight work of one holds memory: itself, or that of another stage of which
-    it is a task. `room` is -1 without a limit, `open_` the least memory of pending weight work, `weight` the most of it
-    that holds this memory together. The ends of `counted` devices are bounded. If only the `owner`'s time counts, else
-    -1, `past` is so early that all before its first step may have ended by 0.
+    it is a task. In steps of memory, `room` is that of a device, -1 without a limit, `open_` the least that pending
+    weight work occupies; `weight` are the most ticks of such work that occupy this memory together. The ends of
+    `counted` devices are bounded. If only the `owner`'s time counts, else -1, `past` is so early that all before its
+    first step may have ended by 0.
     """
 
     device: Numbers
@@ -76,8 +77,9 @@ class Steps(NamedTuple):
 class Walk(NamedTuple):
     """The steps along some stages.
 
-    By step, `stages` has its stage, and `ends` its end in ticks for a micro-batch that runs alone. `devices` are the
-    devices of the stages. `longest` is the sum of the ticks of all steps of all micro-batches.
+    By step, `stages` has its stage, and `ends` its end in ticks for a micro-batch that runs alone, from the start of
+    its chain, or with an owner from that of the chain's first step here. `devices` are the devices of the stages.
+    `longest` is the sum of the ticks of all steps of all micro-batches.
     """
 
     steps: Steps

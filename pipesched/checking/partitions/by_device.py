@@ -124,7 +124,10 @@ class _ByDevice:
         self._given = counts and np.searchsorted(costs.cuts, np.array([0, *counts]).cumsum())
 
     def none_remains(self) -> bool:
-        """Return True if no partition is possible, after extending partial partitions device by device."""
+        """Return True if no partition is possible, False if some may be; `_TooManyError` if they are too many.
+
+        Partial partitions are extended device by device.
+        """
         zero = np.zeros(1, np.int64)
         cuts, work, before = {0: zero, self._stages: zero + self._last_cut}, zero, zero
         for number, (device, stages) in enumerate(self._devices):

@@ -131,7 +131,8 @@ def _times(
 ) -> dict[Node, list[Ticks] | None]:
     """Return for each task the least ticks to the start of its first, second, ... run (or from its end, if backwards).
 
-    None where no path from a task of device `owner` leads to it.
+    None where no path from a task of device `owner` leads to it. `sequence` has each task after its `neighbours`, which
+    are (task, least ticks from its start, or to its end, to this one's).
     """
     found: dict[Node, list[int] | None] = {}
     for node in asking(sequence, SHORT):
@@ -162,7 +163,7 @@ def split_and_checked(problem: Problem, evidence: OfOwner) -> Problem:
 
 
 def limited_room(problem: Problem, device: DeviceId) -> MemorySteps:
-    """Return the memory of a device; `RefusedEvidenceError` if it has no limit, or there is no such device."""
+    """Return the memory of a device for activations; `RefusedEvidenceError` without a limit or such a device."""
     room = problem.room[device] if 0 <= device < problem.devices else None
     if room is None:
         raise RefusedEvidenceError(f"device {device} has no limit of memory")

@@ -36,9 +36,10 @@ Row = tuple[StageId, TaskPart | None, TaskPart | None, TaskPart | None]
 def as_plain(problem: Problem, relaxation: TasksAsStages) -> Problem:
     """Return the problem with a stage for each row of tasks.
 
-    A row names a stage, and the indices of one task of its F, of its B and of its W. `RefusedEvidenceError` if the rows
-    are not of the problem's stages and tasks, or do not follow each other as these do; `NotCoveredError` if a schedule
-    of the problem may not become one of the rows, as with overlapped blocks.
+    A row names a stage, and the indices of one task of its F, of its B and of its W. Its devices are streams: first
+    those of the problem's devices that stages compute on, under the same numbers, then the others, without a limit of
+    memory. `RefusedEvidenceError` if the rows are not of the problem's stages and tasks, or do not follow each other as
+    these do; `NotCoveredError` if a schedule of the problem may not become one of the rows, as with overlapped blocks.
     """
     _require_tasks(problem)
     rows, chains = relaxation.stages, problem.placement.chains
@@ -92,8 +93,9 @@ def _in_one_go(stage: Stage) -> bool:
 def _require_rows(stage: Stage, number: StageId, rows: Sequence[Row]) -> None:
     """Raise `RefusedEvidenceError` if the rows of a stage could not be stages with one pass of each kind.
 
-    The tasks of a row must exist and be on one stream; its tasks of F must be in ascending, its tasks of B in
-    descending order; and each task of W must be in exactly one row.
+    The tasks of a row must exist and be on one stream, with one of F and one of B at least, of which one of W waits for
+    the latter. From row to row the tasks of F must be in ascending, those of B in descending order, and no task of W
+    may be in two rows. `number` is the stage's, for messages.
     """
     forwards, backwards, weights = ([task for row in rows if (task := row[at]) is not None] for at in (1, 2, 3))
     for kind, numbers in zip((F, B, W), (forwards, backwards, weights), strict=True):

@@ -202,7 +202,7 @@ def _with_adapters(kind: _Kind, shape: Shape, training: Training) -> _Kind:
 
 @dataclass(frozen=True)
 class _Rates:
-    """Conversion of operations and bytes to times and memory of a plan file, with the hardware's rates."""
+    """Conversion of operations and bytes to times (ms) and memory (GiB) of a plan file, with the hardware's rates."""
 
     shape: Shape
     training: Training
@@ -352,7 +352,8 @@ class _Rates:
     def exposed(self, layer: LayerType, parameters: Parameters, adapters: Parameters) -> Fraction:
         """Return the time, once a step and layer, of exchanges that its last backward and first forward do not hide.
 
-        The last backward can hide gradients, a forward of the next step weights.
+        The last backward can hide gradients, a forward of the next step weights. 0 if the rate `hardware.data` is
+        unknown.
         """
         if self.hardware.data is None:
             return Fraction(0)
@@ -379,5 +380,5 @@ def _ms(seconds: float) -> Fraction:
 
 
 def _exact(number: float) -> Fraction:
-    """Return a float as an exact number with a short denominator, rounded where it has no precision left."""
+    """Return a float as an exact number, rounded to a multiple of 2^-40."""
     return Fraction(round(number * 2**40), 2**40)

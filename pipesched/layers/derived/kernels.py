@@ -142,7 +142,7 @@ TRAFFIC = TrafficParams()
 
 
 def layer_traffic(shape: Shape, training: Training, parallel: Parallel, kind: LayerKind) -> float:
-    """Return the bytes of memory traffic in the forward of a layer of this kind, except that of products."""
+    """Return the bytes of memory traffic in a micro-batch's forward of a layer of this kind, except of products."""
     size, own = training.precision.number, float(tokens_of(training, parallel))
     tokens = float(stage_tokens(training, parallel))
     between = float(training.sequence * training.microbatch_size) / parallel.token_split

@@ -29,8 +29,8 @@ class Scan(NamedTuple):
 
     `operations` are operations of small matrix products, `elementwise` operations outside of products, `exponentials` a
     number of exponentials. A backward computes `repeated` of the operations again, besides two products for each.
-    `chained` of the operations run along the sequence, one chunk after the other, in `chains` of each sequence at a
-    time.
+    `chained` of the operations run along the sequence, one chunk after the other, in `chains` parallel chains for each
+    sequence; 0 chains if there are none.
     """
 
     operations: Fraction

@@ -119,7 +119,7 @@ def _mamba1(of: MixerSizes) -> Mixer:
 
 
 def _delta_scan(of: MixerSizes, exponentials: Fraction) -> Scan:
-    """Work of the chunked delta rule (arXiv 2412.06464, section 3.3), in a chunk of each head.
+    """Work per token of the chunked delta rule (arXiv 2412.06464, section 3.3); `exponentials` are given, of all heads.
 
     Products of keys with keys and with queries, the inverse of a triangular matrix, its products with keys and values,
     the values that a state predicts, the state's own change, and products of queries with the state and of scores with
@@ -220,7 +220,7 @@ KINDS = tuple(_KINDS)
 
 
 def usual_chunk(kind: str) -> int:
-    """Return the tokens of a chunk of the scan in the kernels of this kind."""
+    """Return the tokens of a chunk of the scan in the kernels of this kind, one of `KINDS`."""
     return _KINDS[kind][1]
 
 

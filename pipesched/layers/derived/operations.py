@@ -31,7 +31,7 @@ class Product(NamedTuple):
 
 
 def layer_products(shape: Shape, training: Training, parallel: Parallel, kind: LayerKind) -> list[Product]:
-    """Return the products of a layer of this kind on one device, those of its block last.
+    """Return the products of a layer of this kind on one device: those of its mixer, of attention, and of its block.
 
     Tensor parallelism divides columns or the inner size; experts are whole.
     """
@@ -117,8 +117,8 @@ def _feed_forward(shape: Shape, rows: Fraction, ffn: Fraction, groups: int, form
 def attention_operations(shape: Shape, training: Training, parallel: Parallel, windowed: bool) -> Fraction:
     """Return the operations of a layer's scores and weighted values, `windowed` if over near tokens alone.
 
-    They are those of a micro-batch's forward on one device. They are 2 * keys * (key size + value size) a token and
-    head, where a causal mask leaves half of the sequence's keys on average.
+    In a micro-batch's forward on one device these are 2 * keys * (key size + value size) a token and head, where a
+    causal mask leaves half of the sequence's keys on average.
     """
     heads, key, value = head_sizes(shape)
     return tokens_of(training, parallel) * shape.reach(training.sequence, windowed) * heads * (key + value)

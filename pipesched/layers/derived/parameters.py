@@ -13,7 +13,7 @@ from pipesched.layers.derived.shape import Attention, LayerKind, Parallel, Shape
 
 
 class Parameters(NamedTuple):
-    """Numbers of parameters of a layer: `shared` by all tokens, and of `experts`, of which a token uses a few.
+    """Numbers of parameters of a whole layer: `shared` by all tokens, and of `experts`, of which a token uses a few.
 
     `norms` are gains of normalizations and biases of routers, which belong to no matrix product. `whole` of the shared
     parameters belong to products that every tensor parallel device has in full, each for its own tokens. `wide`
@@ -271,7 +271,7 @@ class _OnDevice(NamedTuple):
 
     @property
     def others(self) -> Fraction:
-        """The share of the parameters that other devices have, where all of these share them."""
+        """The part of the parameters, as a share of 1, that others have if the `same` devices divide them evenly."""
         return Fraction(self.same - 1, self.same)
 
 

@@ -36,7 +36,9 @@ KEPT = FORMATS["bf16"]
 
 
 class Precision(NamedTuple):
-    """Bytes of a weight or activation, of a gradient and of the optimizer's state, and the format of products.
+    """Bytes of a `number` of weights or activations, of a `gradient`, of the `optimizer`'s state of a parameter.
+
+    `format` is that of products.
 
     `weight`: bytes of a weight of layers that keep it in another format than activations (Megatron's
     --fp8-param-gather), `activation_input`: of a number of the activation function's input that is kept for the

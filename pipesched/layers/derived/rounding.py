@@ -16,8 +16,8 @@ from pipesched.layers.layer import LayerType, RecomputeMode
 class Steps:
     """Steps to which derived costs are rounded, chosen by the largest layer.
 
-    Times are rounded to a power of ten, at most a thousandth of its forward. Memory to a power of two, at most 1/512 of
-    its activation.
+    `time` is a power of ten, at most a thousandth of its forward, and `memory` a power of two, at most 1/512 of its
+    activation, both in the units of the layers. Costs are rounded to multiples of these.
     """
 
     def __init__(self, layers: Sequence[LayerType]) -> None:

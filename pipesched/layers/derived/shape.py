@@ -150,10 +150,11 @@ class Shape:
 
     Of the layers after the dense ones only every `experts_every`-th has experts, beginning with the first; those
     between are dense too (Llama 4, Megatron's --moe-layer-freq). `gated`: a block has two projections up and one down
-    (SwiGLU), else one of each. `mtp_layers` are multi-token prediction layers (arXiv 2412.19437, section 2.2); `tied`:
-    the head shares the embedding's parameters. `window`: some layers attend to near tokens alone. `mixing`: some have a
-    mixer in place of attention, or all have both. With a `pattern` each layer is one of attention, mixer, block and
-    experts, as its letter says (`LETTERS`). `experts`, `window` and `mixing` are None in a model without.
+    (SwiGLU), else one of each. `mtp_layers` is the number of multi-token prediction layers (arXiv 2412.19437, section
+    2.2), which `layers` does not count; `tied`: the head shares the embedding's parameters. `window`: some layers
+    attend to near tokens alone. `mixing`: some have a mixer in place of attention, or all have both. With a `pattern`
+    each layer is one of attention, mixer, block and experts, as its letter says (`LETTERS`). `experts`, `window` and
+    `mixing` are None in a model without.
     """
 
     layers: int
@@ -224,9 +225,9 @@ class Shape:
 class Loss(StrEnum):
     """The logits that the loss keeps for its backward.
 
-    `FUSED`: in 16 bits, replaced by their gradients (one kernel: Transformer Engine's, FlashAttention's, Liger's).
-    `PARALLEL`: in 32 bits, each tensor parallel device having its part of the vocabulary. `GATHERED`: in 32 bits,
-    gathered on every device.
+    `FUSED`: in the format of activations, replaced by their gradients (one kernel: Transformer Engine's,
+    FlashAttention's, Liger's). `PARALLEL`: in 32 bits, each tensor parallel device having its part of the vocabulary.
+    `GATHERED`: in 32 bits, gathered on every device.
     """
 
     FUSED = "fused"
@@ -259,9 +260,9 @@ class Training:
     `fused_accumulation`: products of W add to the gradients of earlier micro-batches; else separate kernels do.
     `early_stop`: recomputation of a whole layer stops before its last product, which no backward reads.
 
-    For `frozen` layers, by name, no gradient of weights is computed, kept or exchanged, and there is no optimizer
-    state. With `lora` (None: no adapters) this holds for all layers, except for the adapters of layers that are not
-    `frozen`.
+    For `frozen` layers, by `kind_name`, no gradient of weights is computed, kept or exchanged, and there is no
+    optimizer state. With `lora` (None: no adapters) this holds for all layers, except for the adapters of layers that
+    are not `frozen`.
     """
 
     sequence: int
@@ -358,9 +359,10 @@ class Hardware:
     `flops` is the rate of large products, `flops_8bit` and `flops_4bit` those in formats of fewer bits (None: `flops`),
     `attention_flops` that of attention (None: `flops`), `scan_flops` that of the scans of mixers (None: a share of
     attention's). Work with any other rate that is None or 0 is not counted. `multiprocessors` run tiles of products in
-    waves (0: that all are full is assumed). `memory` is in bytes, `memory_rate` in bytes a second. `dense_launch` and
-    `moe_launch` are the least seconds of a layer's forward, the time to launch its kernels, of which a backward has
-    twice as many; `moe_wait` are the seconds that each pass of a layer with experts waits for its host.
+    waves (0: that all are full is assumed). `memory` is in bytes, without what is reserved, `memory_rate` in bytes a
+    second. `dense_launch` and `moe_launch` are the least seconds of a layer's forward, the time to launch its kernels,
+    of which a backward has twice as many; `moe_wait` are the seconds that each pass of a layer with experts waits for
+    its host.
 
     Bytes a second that a device sends: `pipeline` to the next stage; `tensor`, `data` and `context` in collectives;
     `expert` to experts of other nodes (all other devices if `node`, the devices of a node, is None), and
