@@ -33,7 +33,7 @@ _numba: Any = numba  # half of it has types
 
 
 def compiled(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """Return a function that is compiled at its first call, or read from the cache on disk."""
+    """Return a function that is compiled at its first call with each set of types, or read from the cache on disk."""
     return _compiled(function)
 
 

@@ -65,9 +65,9 @@ def is_store(path: str | Path) -> bool:
 
 
 def stored_cells(path: str | Path) -> list[StoredCell]:
-    """Return all cells of all sweeps in a store, by sweep (the oldest first) and number.
+    """Return all cells of all sweeps in a store, by sweep (the oldest first) and number; nothing is written to it.
 
-    Nothing is written, nor any file made. `BadInput` if the file is no store, or of a later version.
+    `BadInput` if the file is no store, or of a later version.
     """
     # With this, SQLite makes no files beside it; but what a sweep under way has in its log is then not seen.
     unlogged = "" if Path(f"{path}-wal").exists() else "&immutable=1"

@@ -50,7 +50,7 @@ class Row:
 
     @property
     def reason(self) -> str:
-        """The reason why there is no schedule, in one line; empty if there is one, or the cell is waiting."""
+        """The reason why there is no schedule; empty if there is one, or the cell is waiting."""
         if self.cell.refused:
             return "; ".join(self.cell.refused.split("\n"))
         return self.failure if self.outcome is None else self.outcome.reason
@@ -270,7 +270,7 @@ def _number(value: Fraction | None) -> float | None:
 
 
 def _plain(value: object) -> object:
-    """Return a value of an axis as JSON has it."""
+    """Return a value of an axis for JSON: keys as text, numbers other than int as floats, tuples as lists."""
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):

@@ -53,9 +53,9 @@ class Keys(FeatureKeys):
 def share_of_microbatch(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the document with the times and memory of one micro-batch in place of those of the whole batch.
 
-    They are exact fractions; `memory.activation` is given its default. The document itself where it has no `batch`, or
-    where keys are wrong, which later checks report. `BadInput` for a list of micro-batch counts, of which the caller
-    has to choose one.
+    They are exact fractions; a missing `memory.activation` is divided as its default, 1. The document itself where it
+    has no `batch`, or where keys are wrong, which later checks report. `BadInput` for a list of micro-batch counts, of
+    which the caller has to choose one.
     """
     section, count = document.get(_KEY), whole_number(1)(document.get(COUNT))
     if section is not None and (listed := as_list(document.get(COUNT))) is not None:

@@ -18,7 +18,7 @@ _KEY = "chains"
 
 
 class Chain(Section):
-    """Stages, numbered from 0, that some micro-batches go through, in this order; the backward in reverse."""
+    """Stages that some micro-batches go through, in this order; the backward goes through them in reverse."""
 
     required = ("stages", "microbatches")
 

@@ -108,7 +108,8 @@ class _Form(Protocol):
 def objective_mistakes(form: _Form, once: Sequence[str], others: str, wrong: WrongPaths) -> Iterator[str]:
     """Yield mistakes where `parameters` and the objective do not go together: work once an iteration needs `iteration`.
 
-    `once` names the keys that add work once an iteration; `others` lists the objectives allowed without them.
+    `once` names the keys that add work once an iteration, empty without such; `others` lists, as text, the objectives
+    allowed without them. Keys already known as wrong give no mistake.
     """
     wanted = OBJECTIVES[form.objective].passes is not None
     if form.overlap_next and not once:

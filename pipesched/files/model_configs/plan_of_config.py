@@ -307,8 +307,8 @@ def _links(config: ModelConfig, wanted: Wanted, sizes: Mapping[str, int]) -> dic
 def _data_link(device: Device, parallel: Parallel) -> dict[str, tuple[object, str]]:
     """Return the bandwidth of gradients by key of `hardware`: as given for the device, or from its links.
 
-    An entry is (value, comment), a rate in GB/s; with a table by nodes, their size is an entry too. A ring over several
-    nodes uses the links of all its members in one.
+    An entry is (value, comment): a rate in GB/s as text, or a table of such rates by number of nodes, with which the
+    devices of a node are an entry too. A ring over several nodes uses the links of all its members in one.
     """
     given = device.data_bandwidth
     if given is None:

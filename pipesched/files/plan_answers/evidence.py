@@ -31,7 +31,10 @@ def partition_document(partition: Partition) -> dict[str, object]:
 
 
 def partition_from(document: Any) -> Partition:
-    """Read a partition from its document; KeyError, TypeError or ValueError for any other form."""
+    """Read a partition from its document, `layers` and `recompute`, without checks against a model.
+
+    KeyError, TypeError or ValueError for any other form.
+    """
     rows = tuple(tuple(Recomputed(str(a), str(b), _whole(n)) for a, b, n in row) for row in document["recompute"])
     return Partition(tuple(map(_whole, document["layers"])), rows)
 
