@@ -64,7 +64,7 @@ class RecomputationNeed(NamedTuple):
 
     `time` is the time of recomputation for a micro-batch, in the file's unit at speed 1, `excess` the memory that is
     lacking even so, in steps of memory (0 if none), and `layers` the numbers of recomputed layers, of shape (savings,
-    rows).
+    rows): a saving is a layer type on a stage with a mode, those with the most memory per time first.
     """
 
     time: NDArray[np.float64]
