@@ -72,9 +72,9 @@ def least_memory(
 class _Search:
     """Bisection between the memory level that is proved necessary (`proved`) and that of a schedule (`level`).
 
-    Levels are in the units of `scale`. `timeline`, `metrics` and `value` are of that schedule, `before` is the level
-    with which the search began. `best` is the least value found, `allowed` the most that is allowed, both in ticks of
-    `problem`; `why` is the argument for `proved`.
+    Levels are in the units of `scale`. `begun` is the solution that the search was given. `timeline`, `metrics` and
+    `value` are of that schedule, `before` is the level with which the search began. `best` is the least value found,
+    `allowed` the most that is allowed, both in ticks of `problem`; `why` is the argument for `proved`.
     """
 
     def __init__(

@@ -113,10 +113,10 @@ class ParetoFront:
     def steps(self, bounds: Sequence[tuple[Fraction, Fraction]], greatest: Fraction) -> list[tuple[Fraction, Fraction]]:
         """Return (level, bound) pairs as corners of a step function, by ascending level; empty if `bounds` is.
 
-        `bounds` are as `bounds()` returns them. The first pair is that of the least level; each further one has the
-        level up to which its bound is valid, from the level of the pair before it on. The last is valid up to the
-        `greatest` level, for which there must be a certificate: schedules that use more memory than the fastest one
-        found may be faster, where that is not proved to be the best.
+        `bounds` are as `bounds()` returns them. The first pair is the first of `bounds`; each further one has the level
+        up to which its bound is valid, from the level of the pair before it on. The last is valid up to the `greatest`
+        level, for which there must be a certificate: schedules that use more memory than the fastest one found may be
+        faster, where that is not proved to be the best.
         """
         if not bounds:
             return []

@@ -110,8 +110,10 @@ def frontier(
 class _Sweep:
     """Sweep over memory levels.
 
-    The problem is solved at some of them, and the results form the Pareto front of `result`. `ends` solves at the ends
-    of the range, `between` inside it, and `curve` adds analytic bounds at many more levels.
+    The problem is solved at some of them, and the results form the Pareto front of `result`. Levels are in the units of
+    `scale`: `low` and `high` are the ends of the range, `own` is the file's own level (None without one), and `solved`
+    has those done. `late`: the time is over. `ends` solves at the ends of the range, `between` inside it, and `curve`
+    adds analytic bounds at many more levels.
     """
 
     def __init__(

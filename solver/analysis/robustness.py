@@ -146,7 +146,8 @@ def _of_chains(
 class _Search:
     """Rounds of random walks, each from one of the best few schedules known.
 
-    `pool` has their (mean in the file's unit, timeline), the least mean first; it is never empty.
+    `pool` has their (mean in the file's unit, timeline), the least mean first; it is never empty. `walking` is the
+    noise that walks see, with fewer samples than `noise`.
     """
 
     def __init__(self, solution: Solution, noise: Noise, limits: Limits, on_progress: Callable[[float], None]) -> None:

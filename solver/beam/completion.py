@@ -32,8 +32,8 @@ class CompletionBounds(NamedTuple):
     """Completion bounds of all states, by layer (number of passes run).
 
     `layers` has the completion rows of each layer. The key of a state in it is the sum over steps of `raises` times how
-    many micro-batches have taken the step. `number[d]` is the index of device d in such a row, -1 if the device has no
-    stage. Orders that cannot end before `value` ticks are pruned; none are if it is 2**62.
+    many micro-batches have taken the step. `number[d]` is the place of device d among the devices that such a row has
+    times of, -1 if it has no stage. Orders that cannot end before `value` ticks are pruned; none are if it is 2**62.
     """
 
     layers: list[CompletionRows]
@@ -99,8 +99,8 @@ def rank_children(
     `nodes`, `moves` and `ranks` have a row for each child. `keys`, `first` and `rows` are the completion rows of the
     layer that these children are in: state n, with key `keys[n]`, has its ticks to go in `rows[first[n]]`. A node's key
     is the sum over steps of `raises` times the number of micro-batches that have taken the step. `number` is by device
-    its index in such a row, -1 for none. A rank becomes infinite if the child's state has no row, as then no order ends
-    within memory, or if its bound is not below `value` ticks.
+    its place among the devices of such a row, -1 for none. A rank becomes infinite if the child's state has no row, as
+    then no order ends within memory, or if its bound is not below `value` ticks.
     """
     steps = tables.device.shape[0]
     for child in range(nodes.shape[0]):
@@ -125,7 +125,7 @@ def _least(row: Numbers, cost_to_go: Short, tables: StepTables, number: Numbers)
     That is the largest of its times plus cost-to-go. The times are those when micro-batches in flight end the last pass
     of the node, when devices are free, and when they are free after all pending weight passes. `row` is the node;
     `cost_to_go` has the ticks to the end after each of these times in this order, micro-batches from the oldest on, and
-    `number` is by device its index there, -1 for a device without a stage.
+    `number` is by device its place among the devices there, -1 for a device without a stage.
     """
     ends, free, waiting, _, _ = offsets(tables)
     steps, devices = tables.device.shape[0], tables.room.shape[0]

@@ -38,8 +38,8 @@ class BeamOrder(NamedTuple):
 class _Nodes(NamedTuple):
     """Nodes of a layer as arrays with a row for each: the node itself and the hash (`keys`) of the steps it has run.
 
-    Then its rank, lower being better, the layer and index of its parent, and the move from it (step, gradient in a
-    block with it or -1, delay of weight passes).
+    Then its rank (`ranks`), lower being better, the layer and the index there of its parent (`layers`, `parents`), and
+    the move from it (step, gradient in a block with it or -1, delay of weight passes).
     """
 
     nodes: Numbers

@@ -49,8 +49,9 @@ _PARAMS = ExtensionParams()
 def extended_candidate(problem: Problem, heuristic: Heuristic) -> Candidate | None:
     """Return the result of a published schedule, without a timeline, computed from its schedule of fewer micro-batches.
 
-    None if the figures are not known to be exact, or if the shorter schedule is not much shorter. If the schedule does
-    not apply to the shorter problem, the result is that on the problem itself, mostly a refusal.
+    The objective must be makespan or span. None if the figures are not known to be exact, or if the shorter schedule is
+    not much shorter. If the schedule does not apply to the shorter problem, the result is that on the problem itself,
+    mostly a refusal.
     """
     short = shortened(problem) if _covers(problem) else None
     if short is None:

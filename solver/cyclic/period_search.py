@@ -93,8 +93,10 @@ def best_pattern(
 class _Search:
     """Bisection of the length of a period, for each number of copies, in rounds of growing effort.
 
-    Copies are micro-batches in the period. `run` makes the search, `offer` keeps a pattern if it is shorter than the
-    best, and `done` is True when nothing is left to try.
+    Copies are micro-batches of each chain in the period. `best` is the best pattern (None: none yet), `bound` the
+    proved bound in ticks per micro-batch; `refuted[k]` is the greatest length in ticks refuted for k copies. `run`
+    makes the search, `offer` keeps a pattern if it is shorter than the best, and `done` is True when nothing is left to
+    try.
     """
 
     def __init__(

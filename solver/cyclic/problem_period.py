@@ -140,7 +140,7 @@ def best_period(
 
 
 class _Budget:
-    """Division of the limits among the steps of a search for the period."""
+    """Division of the limits among the steps of a search for the period, begun at `started` (`time.monotonic`)."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits, self.started, self._work = limits, time.monotonic(), limits.deterministic

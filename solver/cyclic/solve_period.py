@@ -206,7 +206,10 @@ def _none_above(
 
 
 def _in_ticks(certificate: PeriodCertificate, parts: int) -> tuple[Ticks, Certificate]:
-    """Return a certificate's value in ticks of `1 / parts`, rounded down, and the certificate with that value."""
+    """Return a certificate's value in finer ticks, rounded down, and the certificate with that value.
+
+    A tick of the problem has `parts` of them.
+    """
     value = floor(certificate.value * parts)
     return value, Certificate(certificate.kind, value, certificate.text, certificate.device, certificate.evidence)
 
@@ -221,7 +224,10 @@ class _Repetition(NamedTuple):
     pattern: Pattern | None = None
 
     def in_ticks(self, parts: int) -> Candidate:
-        """Return the candidate in ticks of `1 / parts`, with its period, rounded up; without a pattern as it is."""
+        """Return the candidate in finer ticks, of which a tick has `parts`, with its period, rounded up to whole ones.
+
+        Without a pattern it is returned as it is.
+        """
         one = self.candidate
         if one.timeline is None or one.metrics is None or self.pattern is None:
             return one

@@ -63,7 +63,7 @@ class _JointSearch(ThresholdSearch):
         """Return the steps to model for these stages, weight tasks joint.
 
         None where numbers are too large, or nothing fits the memory. `owner` is the device whose span counts, None for
-        the makespan.
+        the makespan or from the first forward of the only chain.
         """
         kept = super().kept(stages, owner)
         return None if kept is None else with_joint_weights(kept, self.problem, self.stage_of)

@@ -88,11 +88,12 @@ class Step(NamedTuple):
 
 
 class ModelledSteps(NamedTuple):
-    """The steps of a diagram's modelled stages; `device` is the one whose span counts, None for the makespan.
+    """The steps of a diagram's modelled `stages`; `device` is the one whose span counts, None for the makespan.
 
-    `passes` has the stage and direction of each step. `ends` has the earliest end of each step, in ticks, if its
-    micro-batch is alone, counted from the micro-batch's first forward. `joint`: weight passes of several stages occupy
-    memory together.
+    It is also None for the span of a chain whose first stage is not modelled: time counts from the chain's first
+    forward. `passes` has the stage and direction of each step. `ends` has the earliest end of each step, in ticks, if
+    its micro-batch is alone, counted from the micro-batch's first forward. `joint`: weight passes of several stages
+    occupy memory together.
     """
 
     stages: tuple[StageId, ...]

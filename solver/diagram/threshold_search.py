@@ -33,11 +33,11 @@ Open = Callable[[], tuple[float, float]]
 class ThresholdSearch:
     """Search of thresholds between the bound proved so far and the value of the best schedule.
 
-    `open_ticks()` returns these two values in ticks; a schedule must be known, so that the second is finite. `width` is
-    the most labels per state, `work` the number of labels that may still be looked at, which the methods take theirs
-    off, `numbers` the number of integers that may be stored at once. The event `stop` ends the search. `ended` is the
-    greatest bound in ticks that the last run of `certificates` proved, 0 without one. Raises `ValueError` for unequal
-    micro-batches.
+    `paths` are the least times of `problem`. `open_ticks()` returns these two values in ticks; a schedule must be
+    known, so that the second is finite. `width` is the most labels per state, `work` the number of labels that may
+    still be looked at, which the methods take theirs off, `numbers` the number of integers that may be stored at once.
+    The event `stop` ends the search. `ended` is the greatest bound in ticks that the last run of `certificates` proved,
+    0 without one. Raises `ValueError` for unequal micro-batches.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class ThresholdSearch:
     def kept(self, stages: Sequence[StageId], owner: DeviceId | None) -> ModelledSteps | None:
         """Return the steps to model for these stages; None where numbers are too large or nothing fits the memory.
 
-        `owner` is the device whose span counts, None for the makespan.
+        `owner` is the device whose span counts, None for the makespan or from the first forward of the only chain.
         """
         return modelled_steps(self.problem, self.paths, stages, owner)
 
@@ -77,8 +77,8 @@ class ThresholdSearch:
         """Return the completion bounds of a backward pass over some stages, which also count in `work`.
 
         They prune orders over these and over more stages. `owner` is the device whose span counts, None for the
-        makespan. None if numbers are too large, nothing fits the memory, too many integers would be stored, or after a
-        stop.
+        makespan or from the first forward of the only chain. None if numbers are too large, nothing fits the memory,
+        too many integers would be stored, or after a stop.
         """
         kept = self.kept(stages, owner)
         if kept is None or numbers_of(kept) > DIAGRAMS.completion_numbers * self.numbers:

@@ -63,6 +63,7 @@ class _Head:
 class _NestedHeads:
     """The devices of one chain in `heads`, in descending order of their first stage on it, and what their waits imply.
 
+    `within[n]` has, for each device nested in number n, its index in `heads` and the ticks of the path there and back.
     `least_values` returns by device the least threshold that it and those before it can meet, `certificates` those
     bounds with their proofs.
     """

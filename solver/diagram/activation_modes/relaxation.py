@@ -56,12 +56,12 @@ class ModelledStage(NamedTuple):
     """A modelled stage: its device, ticks, memory, and neighbours.
 
     The device is an index among the modelled ones, and the number of its stream. `later` are the ticks of a backward
-    after its gradient pass. `predecessor` and `successor` are the indices of the modelled stages before and after it on
-    its chain, None at the ends. `arrival_lag`: ticks from the end of the previous modelled stage's forward to the
-    earliest start of the forward here, or, without one, from time 0. `back`: ticks from the end of a gradient pass to
-    the start of that on the previous modelled stage, or, without one, to the end of the objective; None if that does
-    not count. `round_trip`: ticks from the end of a forward to its gradient pass. `tail`: ticks from the end of a
-    gradient pass to the end of the objective.
+    after its gradient pass; `activation` is the memory of one of its `microbatches`. `predecessor` and `successor` are
+    the indices of the modelled stages before and after it on its chain, None at the ends. `arrival_lag`: ticks from the
+    end of the previous modelled stage's forward to the earliest start of the forward here, or, without one, from time
+    0. `back`: ticks from the end of a gradient pass to the start of that on the previous modelled stage, or, without
+    one, to the end of the objective; None if that does not count. `round_trip`: ticks from the end of a forward to its
+    gradient pass. `tail`: ticks from the end of a gradient pass to the end of the objective.
     """
 
     device: ModelledDeviceId

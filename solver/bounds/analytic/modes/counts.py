@@ -62,8 +62,8 @@ class ModeCounts:
     `work` has it, with a row for each number outside of blocks and a column for each number split. `alone` has the
     number of forwards outside of blocks in each row (as many backwards are outside of them), `split` the number of
     split backwards in each column; `possible` is True where `split` is at most `alone`. `total` is the number of
-    forwards on all `stages` of the device. If there would be `too_many` cells, there is one column, in which any number
-    of backwards may be split at the cost of the cheapest number.
+    forwards on all `stages` of the device, `numbers` that by stage. If there would be `too_many` cells, there is one
+    column, in which any number of backwards may be split at the cost of the cheapest number.
     """
 
     def __init__(self, view: PipelineView, stages: list[StageId]) -> None:

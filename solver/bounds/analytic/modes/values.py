@@ -46,9 +46,11 @@ class ModeValues:
 
     They are for each number of its passes outside of blocks and of split backwards; the device must run passes.
     `values` has a row for each number outside of blocks and a column for each number split, as `counts` has
-    (`ModeCounts`). Arguments are in groups: one argument of each group is valid, but it is not known which, so the
-    least value of the group counts; over groups the greatest counts. Two cases are computed, of which the least counts:
-    memory is full at the first backward, or has room for one more forward.
+    (`ModeCounts`). `chains` are the device's stages by chain; `apart` is True if memory cannot have all its activations
+    at once, `mixed` by row if a backward surely starts before its last forward ends. Arguments are in groups: one
+    argument of each group is valid, but it is not known which, so the least value of the group counts; over groups the
+    greatest counts. Two cases are computed, of which the least counts: memory is full at the first backward, or has
+    room for one more forward.
     """
 
     def __init__(self, paths: Paths, objective: Objective, device: DeviceId) -> None:
