@@ -79,8 +79,8 @@ def job_for(timeline: Timeline, like: Job | None = None) -> Job:
 
     PyTorch's runtime gets the text that the exporter `torch-csv` writes or, with the option `comms`, `torch-csv-comms`;
     `BadInput` for what PyTorch does not run or the format cannot express. A bidirectional placement, offload and
-    recomputation use executors of our own. Of `like` (default: a job with the defaults) name, problem, schedule, rows
-    and labels do not count.
+    recomputation use executors of our own. Of `like` (default: a job with the defaults) name, problem, schedule, rows,
+    program and labels do not count.
     """
     problem, schedule = timeline.problem, timeline.schedule
     name, labels = schedule.name or "schedule", tuple(range(problem.microbatches))
