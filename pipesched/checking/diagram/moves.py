@@ -10,7 +10,7 @@ import numpy as np
 
 from pipesched.checking.diagram.model import Labels, Numbers
 from pipesched.checking.diagram.walk import NONE, NOTHING, Steps, weights_of
-from pipesched.compiled import inner
+from pipesched.compiled import compiled, inner
 
 # No step, or one that cannot be next; one elsewhere before the owner's first; any weight work may be pending.
 _NO, LONG_AGO, _ANY = -3, -2, -1
@@ -23,53 +23,81 @@ def moves_from(keys: Numbers, run: Numbers, steps: Steps) -> Numbers:
     A row has the number of the state, a step, and the gradient in a block with it, or -1; then the ticks of weight work
     that may be pending, 1 if the order is over, the key of the next state, and the time after the last step of a
     micro-batch that ends its chain. `keys` are the states' keys, `run` has by state and step how often the step has
-    run. Rows are sorted by state.
+    run. Rows are sorted by state; of a state blocks come last.
     """
-    may, of_owner = _admissible_weights(run, steps), steps.device == steps.owner
-    alone = np.argwhere(may > _NO)
-    found = [np.column_stack([alone, np.full(len(alone), NONE)])]
-    for n, g in np.argwhere(steps.together >= 0):
-        both = np.argwhere((may[:, n] > _NO) & (may[:, g] > _NO))
-        found.append(np.column_stack([both, np.full_like(both, n), np.full_like(both, g)]))
-    moves = np.concatenate(found)
-    one, n, g = moves[np.argsort(moves[:, 0], kind="stable") if len(found) > 1 else slice(None)].T
-    # Last what a step counts that there is not.
-    ending, more = np.append(of_owner | (steps.owner == NONE), False), np.append(weights_of(steps), 0)
-    tails, left = np.append(steps.tail, NOTHING), (steps.number - run)[:, ending[:-1]].sum(axis=1)
-    over = left[one] == ending[n].astype(np.int64) + ending[g]
-    long_ago = (steps.owner != NONE) & (run @ of_owner == 0)[one] & ~of_owner[n]
-    weights = np.where(long_ago, LONG_AGO, may[one, n])
-    return np.column_stack([one, n, g, weights, over, keys[one] + more[n] + more[g], np.maximum(tails[n], tails[g])])
+    return all_moves(keys, run, weights_of(steps), np.argwhere(steps.together >= 0), steps)
 
 
-def _admissible_weights(run: Numbers, steps: Steps) -> Numbers:
-    """Return by state and step the ticks of weight work that may be pending, or `_NO` where the step is not possible.
+@compiled
+def all_moves(keys: Numbers, run: Numbers, weights: Numbers, blocks: Numbers, steps: Steps) -> Numbers:
+    """Return the rows of `moves_from`.
 
-    It is as much as memory has room for, plus that of gradients whose own memory is still in use as their activation. A
-    forward that leaves no memory for earlier micro-batches leads nowhere: activations of a chain's micro-batches after
-    the first one with forwards left on the device stay in memory until that one's gradient. `run` has by state and step
-    how often the step has run.
+    `weights` has by step what running it once adds to the key of a state, `blocks` a row for each possible block: a
+    forward and a gradient.
     """
-    ahead, turn = np.roll(run, 1, axis=1), np.arange(run.shape[1])
-    begins = np.minimum(steps.number, run[:, steps.last] + steps.admitted)
-    may = np.where(run < np.where(turn == steps.first, begins, ahead), _ANY, _NO)
-    for n in np.flatnonzero((steps.memory > 0) & (steps.room[steps.device] >= 0)):
-        on_device, (room, open_) = (
-            steps.device == steps.device[n],
-            (one[steps.device[n]] for one in (steps.room, steps.open_)),
-        )
-        chain = on_device & (steps.first == steps.first[n])
-        down = np.flatnonzero(chain & (2 * turn < steps.first + steps.last))
-        oldest, in_use = run[:, down[-1]], run[:, on_device] @ steps.memory[on_device] + steps.memory[n]
-        needed = np.maximum(0, run[:, chain] - oldest[:, None] - 1) @ steps.memory[chain] + steps.memory[down].sum()
-        no_room = (oldest < run[:, n]) & (needed + steps.memory[n] > room)
-        # Never more than run at all, so that their time fits into 64 bits.
-        weights = _ANY
-        if open_ > 0:
-            early = (run[:, on_device] - run[:, steps.holder[on_device]]) @ steps.after[on_device]
-            weights = np.minimum((room - in_use) // open_, steps.number.sum()) * steps.weight[steps.device[n]] + early
-        may[:, n] = np.where((may[:, n] == _NO) | (in_use > room) | no_room, _NO, weights)
-    return may
+    size, found = run.shape[1], 0
+    moves, may = np.empty((len(keys) * (size + len(blocks)), 7), np.int64), np.empty(size, np.int64)
+    for one in range(len(keys)):
+        fill_admissible_weights(may, run[one], steps)
+        left, before_owner = 0, steps.owner != NONE
+        for n in range(size):
+            if is_awaited(n, steps):
+                left += steps.number[n] - run[one, n]
+            before_owner &= steps.device[n] != steps.owner or run[one, n] == 0
+        for which in range(size + len(blocks)):
+            n, g = (which, NONE) if which < size else (blocks[which - size, 0], blocks[which - size, 1])
+            if may[n] == _NO or (g >= 0 and may[g] == _NO):
+                continue
+            awaited, key, tail = is_awaited(n, steps), keys[one] + weights[n], steps.tail[n]
+            if g >= 0:
+                awaited, key = awaited + is_awaited(g, steps), key + weights[g]
+                tail = max(tail, steps.tail[g])
+            pending = LONG_AGO if before_owner and steps.device[n] != steps.owner else may[n]
+            row = moves[found]
+            row[0], row[1], row[2], row[3] = one, n, g, pending
+            row[4], row[5], row[6] = left == awaited, key, max(tail, NOTHING)
+            found += 1
+    return moves[:found].copy()
+
+
+@inner
+def is_awaited(n: int, steps: Steps) -> int:
+    """Return 1 if the order is not over before step `n` has run as often as it can, else 0."""
+    return 1 if steps.owner in (NONE, steps.device[n]) else 0
+
+
+@inner
+def fill_admissible_weights(may: Numbers, run: Numbers, steps: Steps) -> None:
+    """Fill `may` by step with the ticks of weight work that may be pending, or `_NO` where the step is not possible.
+
+    It is as much as memory has room for, plus that of gradients whose own memory is still in use as their activation;
+    any (`_ANY`) where memory does not matter. A forward that leaves no memory for earlier micro-batches leads nowhere:
+    activations of a chain's micro-batches after the first one with forwards left on the device stay in memory until
+    that one's gradient. `run` has by step how often the step has run.
+    """
+    for n in range(len(run)):
+        first, last, device = steps.first[n], steps.last[n], steps.device[n]
+        ahead = min(steps.number[n], run[last] + steps.admitted[n]) if n == first else run[n - 1]
+        may[n] = _ANY if run[n] < ahead else _NO
+        room = steps.room[device]
+        if may[n] == _NO or steps.memory[n] <= 0 or room < 0:
+            continue
+        in_use, early, runs, oldest, needed = steps.memory[n], 0, 0, run[n], steps.memory[n]
+        for k in range(len(run)):
+            runs += steps.number[k]
+            if steps.device[k] == device:
+                in_use += run[k] * steps.memory[k]
+                early += (run[k] - run[steps.holder[k]]) * steps.after[k]
+                if first <= k <= last and 2 * k < first + last:  # the last forward of the chain on the device
+                    oldest, needed = run[k], needed + steps.memory[k]
+        for k in range(first, last + 1):
+            if steps.device[k] == device:
+                needed += max(0, run[k] - oldest - 1) * steps.memory[k]
+        if in_use > room or (oldest < run[n] and needed > room):
+            may[n] = _NO
+        elif steps.open_[device] > 0:
+            # Never more than run at all, so that their time fits into 64 bits.
+            may[n] = min((room - in_use) // steps.open_[device], runs) * steps.weight[device] + early
 
 
 @inner
