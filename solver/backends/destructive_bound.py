@@ -81,7 +81,9 @@ def destructive_bounds(
 class _Refuting:
     """State of the search.
 
-    It has the groups of devices still to try, the step as a share of the gap, and the seconds or counted work left.
+    `known()` returns the proved bound and the best schedule's value in ticks; with `every` all devices are in the
+    model. It has the groups of devices still to try, the step as a share of the gap, and the seconds or counted work
+    left.
     """
 
     def __init__(

@@ -79,7 +79,10 @@ def _parameters(model: ExactModel, limits: Limits, seconds: float) -> Parameters
 
 
 class _Search:
-    """One CP-SAT call on the exact model, whose solutions become timelines, and whose bounds become ticks."""
+    """One CP-SAT call on the exact model, whose solutions become timelines, and whose bounds become ticks.
+
+    `best` is the last timeline found, None before one is; `callback` gets each, and each better bound.
+    """
 
     def __init__(self, model: ExactModel, callback: Callback) -> None:
         self._model, self._callback = model, callback

@@ -58,7 +58,8 @@ class _Nodes(NamedTuple):
 class _BlockOrders:
     """Decision-diagram model of orders of steps and blocks; a block leads two layers further.
 
-    The diagram is restricted: the worst nodes of a layer are dropped.
+    The diagram is restricted: the worst nodes of a layer are dropped, so that `width` remain, at most `alike` of which
+    have run the same passes. `prefers` ranks them; `bounds` prunes more, None does not.
     """
 
     def __init__(

@@ -134,10 +134,11 @@ class _Steady(NamedTuple):
 def _steady(known: Timeline, one: Cut, other: Cut, trial: Problem, name: str) -> _Steady | None:
     """Simulate `known`, extended to the micro-batches of `trial`, and return it if its last rounds recur; else None.
 
-    They recur if every pass of the last rounds starts and ends a constant time after its counterpart some rounds
-    before, over as many rounds as a dependency can reach back. From the first round that lacks passes, since
-    micro-batches in excess are left out, all passes count as the part after the last round. None also if the schedule
-    deadlocks or breaks the required order of micro-batches. `name` is the schedule's name.
+    The part between the cuts `one` and `other` is repeated, once in each round. Rounds recur if every pass of the last
+    rounds starts and ends a constant time after its counterpart some rounds before, over as many rounds as a dependency
+    can reach back. From the first round that lacks passes, since micro-batches in excess are left out, all passes count
+    as the part after the last round. None also if the schedule deadlocks or breaks the required order of micro-batches.
+    `name` is the schedule's name.
     """
     try:
         longer = repeated(known, one, other, trial)

@@ -189,7 +189,8 @@ def _add_area(unit: Problem, modes: list[_Mode], stage: StageId, room: MemorySte
 def _shares(stages: list[StageId], modes: list[_Mode]) -> Iterator[_Row]:
     """Yield the rows for shares of micro-batches.
 
-    Each backward runs in one mode, and each forward in at most one block.
+    For each of `stages` all its shares add up to 1: each backward runs in one mode, and each forward in at most one
+    block.
     """
     for stage in stages:
         yield _Row(Fraction(1), {mode: Fraction(1) for mode in modes if mode.stage == stage}, exact=True)

@@ -152,7 +152,7 @@ def _to_search(problem: Problem, limits: Limits) -> Limits:
 
 
 def _unrolled(pattern: Pattern, problem: Problem, notes: list[str], latest: float) -> Timeline | None:
-    """Return the timeline of the pattern unrolled; None if that fails or is not valid, which is noted as a defect.
+    """Return the timeline of the pattern unrolled; None if that fails or is not valid, which is added to `notes`.
 
     No further unrolling is tried after `latest`, in terms of `time.monotonic`.
     """
@@ -169,7 +169,10 @@ def _unrolled(pattern: Pattern, problem: Problem, notes: list[str], latest: floa
 
 
 def _with_period(metrics: Metrics, pattern: Pattern, parts: int) -> Metrics:
-    """Return the metrics of an unrolled pattern with its period, rounded up to whole ticks of `1 / parts`."""
+    """Return the metrics, in finer ticks, of an unrolled pattern with its period, rounded up to whole ones.
+
+    A tick of the pattern has `parts` of them.
+    """
     return replace(metrics, period_ticks=ceil(pattern.period * parts))
 
 
@@ -177,7 +180,7 @@ def _checked(problem: Problem, certificates: Sequence[PeriodCertificate], notes:
     """Return the certificates from the first one on whose evidence the check does not refuse; later ones are unchecked.
 
     They are in descending order of value. A bound of 0, which needs no evidence, is added at the end; refusals are
-    noted.
+    added to `notes`.
     """
     for at, one in enumerate(certificates):
         try:
@@ -196,7 +199,8 @@ def _none_above(
 ) -> PeriodCertificate:
     """Return the strongest certificate that does not exceed the pattern's period.
 
-    If one does, all certificates of its kind are dropped, and the defect is noted.
+    If one does, all certificates of its kind are dropped, and the defect is added to `notes`. With no pattern it is the
+    first certificate.
     """
     if pattern is None or pattern.period >= certificates[0].value:
         return certificates[0]

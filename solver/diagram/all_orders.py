@@ -31,9 +31,9 @@ def bounds_of_all_orders(
 ) -> Iterator[Certificate]:
     """Yield certificates of increasing value on growing sets of devices of each chain, within `work` labels in all.
 
-    The first may be below a bound that is proved already. At most `width` labels are kept per state. `done` has the
-    bound, in ticks, of each set already tried; sets tried here are added to it, so that a later call continues where
-    this one ends. Nothing is yielded unless the problem is plain.
+    The first may be below a bound that is proved already. At most `width` labels are kept per state; setting `stop`
+    ends it. `done` has the bound, in ticks, of each set already tried; sets tried here are added to it, so that a later
+    call continues where this one ends. Nothing is yielded unless the problem is plain.
     """
     if problem.view is None:
         return

@@ -128,8 +128,8 @@ def _outside_of_blocks(
 ) -> tuple[TickArray, TickArray]:
     """Return the least ticks of each step in `every`, and of the part of a backward after its gradient pass.
 
-    That part can wait, and is 0 for forwards. Passes that may overlap with one of a stage that is not modelled count as
-    short as in that block.
+    `stages` are the modelled ones. That part can wait, and is 0 for forwards. Passes that may overlap with one of a
+    stage that is not modelled count as short as in that block.
     """
     placement, kept = problem.placement, set(stages)
     others = [set(placement.stages_of[placement.stage_device[one.stage]]) - kept for one in every]

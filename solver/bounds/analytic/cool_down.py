@@ -175,8 +175,8 @@ def _returns(paths: Paths, objective: Objective, stages: Sequence[StageId]) -> I
 def _path_back(paths: Paths, stages: Sequence[StageId], back: _Returns, left: _Left) -> Numbers:
     """Return for each combination of `left` the least ticks from the device's last forward to the end that counts.
 
-    The device has to run the gradient passes that are left; the last of them then travels back to the stage
-    `back.gate`.
+    `stages` are the device's in chain order. The device has to run the gradient passes that are left; the last of them
+    then travels back to the stage `back.gate`.
     """
     first, last, gradient = stages[0], stages[-1], paths.gradient
     of_last = np.maximum(left.last * gradient[last], paths.round_trip[last] + gradient[last])

@@ -120,7 +120,8 @@ def _strongest(
 ) -> _Found | None:
     """Return the instant (`head`), and the least tail of the tasks that run after it, that give the highest bound.
 
-    `tasks` are the types of tasks of a stream. None if no work is certain to run after any instant.
+    `tasks` are the types of tasks of a stream, `heads` and `tails` the least ticks before and after them. None if no
+    work is certain to run after any instant.
     """
     forward = _Tasks(chains, [task for task in tasks if task.kind is F], heads, tails)
     other = _Tasks(chains, [task for task in tasks if task.kind is not F], heads, tails)

@@ -81,7 +81,7 @@ def proved(rows: Sequence[Row], needs_of_stages: Sequence[tuple[Needs, int]], we
 
 
 def _weights(rows: Sequence[Row], needs_of_stages: Sequence[tuple[Needs, int]]) -> list[int] | None:
-    """Return the best whole-number weights of the rows found.
+    """Return the best weights of the rows that are found, a whole number of at least 0 for each row.
 
     They are the linear program's rounded dual values, or one row alone. `needs_of_stages` has, for each stage of the
     device, the needs of one activation and the number of micro-batches. None if no weights are found.

@@ -75,7 +75,8 @@ def rows_of_device(
 def _compute(problem: Problem, paths: Paths, device: DeviceId, stages: Sequence[StageId], ends: _Ends) -> Row:
     """Return the row of the compute stream: least work of all passes, and least times before and after them.
 
-    What weight passes can run after the last gradient is taken off the time after it.
+    `stages` are those of the device, `ends` the times before and after. What weight passes can run after the last
+    gradient is taken off the time after it.
     """
     work = sum(paths.view.least_work(s) * len(problem.microbatches_of[s]) for s in stages)
     later = [
@@ -90,9 +91,10 @@ def _compute(problem: Problem, paths: Paths, device: DeviceId, stages: Sequence[
 def _memory(problem: Problem, stages: Sequence[StageId], ends: _Ends, room: MemorySteps) -> Row:
     """Return the row of memory times time, divided by the device's memory `room`, so that it is in ticks.
 
-    After the last gradient only weight passes occupy memory, each unit of it for at most as long as the longest of
-    them: so much is taken off the time after that gradient. At first forwards fill the memory one by one, so the n-th
-    takes its own memory only after those before it have run.
+    `stages` are those of the device, `ends` the times before its first forward and after its last gradient. After that
+    only weight passes occupy memory, each unit of it for at most as long as the longest of them: so much is taken off
+    the time after that gradient. At first forwards fill the memory one by one, so the n-th takes its own memory only
+    after those before it have run.
     """
     own = [problem.stages[s] for s in stages]
     longest = max((stage.weight for stage in own if stage.weight is not None), default=0)
@@ -107,7 +109,8 @@ def _memory(problem: Problem, stages: Sequence[StageId], ends: _Ends, room: Memo
 def _usable(problem: Problem, device: DeviceId, stages: Sequence[StageId]) -> MemorySteps | None:
     """Return the memory of a device that its passes can use at once, a multiple of the amounts' common divisor.
 
-    None if it is unlimited, no pass takes any, or it has no room for that divisor.
+    `stages` are those of the device. None if its memory is unlimited, no pass takes any, or it has no room for that
+    divisor.
     """
     room = problem.room[device]
     sizes: list[int] = []

@@ -28,9 +28,9 @@ _AT_ONCE, _LAYER = 50_000, 4_000_000
 class ChainSteps:
     """Model of the orders that the completion bounds admit before `value` ticks; at most `width` labels per state.
 
-    With one chain, and neither completion bounds nor blocks, rounds may be skipped after the first `until`; in a round
-    every step is taken once. If `reached` is a list, the states of each layer are appended to it, with the least of
-    every time.
+    `completions` are these bounds, which may be empty. With one chain, and neither completion bounds nor blocks, rounds
+    may be skipped after the first `until`; in a round every step is taken once. If `reached` is a list, the states of
+    each layer are appended to it, with the least of every time.
     """
 
     def __init__(
