@@ -298,8 +298,9 @@ class PlanProblem:
     def stage(self, costs: StageCosts, in_pieces: bool, stages: int, passes: int) -> Stage:
         """Return a stage of the problem from its costs.
 
-        `stages` is the number of stages that share a limit of gatherings, `passes` that of the stage's forwards. With
-        `in_pieces` the costs are those of a piece of a micro-batch.
+        `costs` are those on its device. `stages` is the number of stages that share a limit of gatherings, `passes`
+        that of the stage's forwards; both matter only if parameters are gathered. With `in_pieces` the costs are those
+        of a piece of a micro-batch.
         """
         own = self.model.parameters
         each_pass = own.gather is not None and own.gather.each_pass

@@ -77,8 +77,8 @@ class ChoiceResult:
     def document(self) -> dict[str, object]:
         """Return an entry under `choices` of `plan --json`: the keys of `Choice.document`, and the result.
 
-        These are `value` and `lower_bound`, floats in the file's unit, `status`, `partition` (layers of each stage),
-        and any `reason`. Value and partition are None without a plan, the bound if there can be none.
+        These are `value` and `lower_bound`, floats in the file's unit, `status`, `partition` (number of layers of each
+        stage), and any `reason`. Value and partition are None without a plan, the bound if there can be none.
         """
         document: dict[str, object] = {
             **self.choice.document(),
@@ -194,10 +194,11 @@ class Plan(Tabular):
         """Return the object of `plan --json`, in the file's units; `settings` are those of runtimes, by format.
 
         The keys are `name`, `objective`, `status`, `value`, `lower_bound` and `gap`; of the best plan, None without
-        one, `placement`, `chunks`, `partition` (layers by stage), `stage_device`, `recompute` (by stage the layers of
-        each mode), `schedule`, `bubble` and `idle` by objective, `peak_memory` and `memory_capacity` by device; then
-        `choices`, `certificate`, `settings`, `notes` and `wall_seconds`. Only where they say something there are
-        `sequence_chunks`, `lengths`, `piece_lengths`, `free_memory`, `variants` and `reason`.
+        one, `placement`, `chunks`, `partition` (by stage the number of layers), `stage_device`, `recompute` (by stage
+        the number of layers of each mode), `schedule`, `bubble` and `idle` by objective, `peak_memory` and
+        `memory_capacity` by device; then `choices`, `certificate`, `settings`, `notes` and `wall_seconds`. Only where
+        they say something there are `sequence_chunks`, `lengths`, `piece_lengths`, `free_memory`, `variants` and
+        `reason`.
         """
         best, metrics = self.best, self.metrics
         problem = None if best is None else best.timeline.problem

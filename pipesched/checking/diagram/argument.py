@@ -78,7 +78,8 @@ def decision_diagram(problem: Problem, evidence: Diagram, stage_of: tuple[StageI
 def _require(problem: Problem, evidence: Diagram) -> None:
     """Raise `RefusedEvidenceError` unless the evidence is a diagram that bounds the problem.
 
-    Raises `NotCoveredError` if passes of several tasks are in a diagram that may have none.
+    Raises `NotCoveredError` if passes are of several tasks, and the diagram has completion bounds or a device, is of
+    several chains, or has blocks.
     """
     where, stages, fewer_stages, device = problem.placement, evidence.stages, evidence.guide, evidence.device
     for some in (stages, fewer_stages):

@@ -47,7 +47,10 @@ class Successors(NamedTuple):
 
 
 class Model(Protocol):
-    """A model of the orders of some passes, one move a layer; the check gives up after `most` labels."""
+    """A model of the orders of some passes, layer by layer: a move leads to the next layer, or to one further on.
+
+    The check gives up after it has tried `most` labels.
+    """
 
     most: int
 

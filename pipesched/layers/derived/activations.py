@@ -109,7 +109,10 @@ def head_activation(shape: Shape, training: Training, parallel: Parallel) -> Act
 
 
 def logits(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
-    """Return the number of logits of a micro-batch on one device."""
+    """Return the number of logits of a micro-batch on one device: of all the vocabulary with `Loss.GATHERED`.
+
+    With other losses tensor parallel devices divide them.
+    """
     gathered = training.loss is Loss.GATHERED
     return (stage_tokens if gathered else tokens_of)(training, parallel) * shape.vocabulary
 
@@ -196,8 +199,9 @@ def _shared_input(training: Training, kind: LayerKind, name: str, readers: Seque
 def _input_bytes(training: Training, name: str, module: str, format: Format) -> Fraction:
     """Return the bytes per number that are kept of a product's input, which the gradients of its weights read.
 
-    A frozen product keeps none, except what its adapter reads, in 16 bits. `name` is the name of the layer's type,
-    `module` Megatron-Core's name of the product (empty: it has no adapter), `format` the product's format.
+    A frozen product keeps none, except what its adapter reads, in the format of activations. `name` is the name of the
+    layer's type, `module` Megatron-Core's name of the product (empty: it has no adapter), `format` the product's
+    format.
     """
     size, lora = training.precision.number, training.lora
     if not training.is_frozen(name):

@@ -36,9 +36,7 @@ KEPT = FORMATS["bf16"]
 
 
 class Precision(NamedTuple):
-    """Bytes of a `number` of weights or activations, of a `gradient`, of the `optimizer`'s state of a parameter.
-
-    `format` is that of products.
+    """Bytes of a weight or activation (`number`), a gradient, and a parameter's optimizer state; format of products.
 
     `weight`: bytes of a weight of layers that keep it in another format than activations (Megatron's
     --fp8-param-gather), `activation_input`: of a number of the activation function's input that is kept for the

@@ -147,6 +147,6 @@ def _value(timeline: Timeline) -> Fraction:
 
 
 def _idle(point: Point) -> dict[str, object]:
-    """Return the idle time (mean over devices) and the bubble rate of a point's schedule, by objective."""
+    """Return `idle` (mean over devices) and `bubble` (rate) of a point's schedule, by objective; None without one."""
     metrics = None if point.timeline is None else measure(point.timeline)
     return {"idle": metrics.idles, "bubble": metrics.bubbles} if metrics else {"idle": None, "bubble": None}
