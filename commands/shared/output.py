@@ -140,7 +140,10 @@ def idle_lines(shares: dict[IdleCause, float]) -> list[str]:
 
 
 def memory_line(problem: Problem, metrics: Metrics) -> str:
-    """Return the peak memory of each device as a line, and the static part of it."""
+    """Return a line with the peak memory of each device, in the file's unit and device by device, and its static part.
+
+    The static part is left out if there is none.
+    """
     line = f"peak memory of each device ({problem.memory_unit}): "
     line += ", ".join(map(plain, metrics.peak_memory))
     static = static_memory(problem).get("static_memory")

@@ -23,5 +23,8 @@ def patience(over: Callable[[], bool] = lambda: True) -> Iterator[None]:
 
 
 def impatient() -> bool:
-    """True if the search of a published schedule must stop now, by the condition of the enclosing `patience`."""
+    """True if the search of a published schedule must stop now, by the condition of the enclosing `patience`.
+
+    False outside of one.
+    """
     return _over.get()()

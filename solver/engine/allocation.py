@@ -37,7 +37,13 @@ _LEAST = 1e-6  # of the limit: what the shortest slice counts for
 @dataclass(frozen=True)
 @tunable
 class AllocationParams:
-    """Parameters of the bandit that allocates time slices to subsolvers; times are shares of the time limit."""
+    """Parameters of the bandit that allocates time slices to subsolvers; times are shares of the time limit.
+
+    `first_slice` and, of counted work, `first_counted_slice` are the lengths of first slices, `waits_for_compilation`
+    the time until which arms that had a slice wait for compilation. `restart_growth` multiplies the time so far for a
+    slice that begins from scratch, `discount` what a slice closed for each later slice, and `hope` is the share of the
+    gap expected from as much time as an arm has had.
+    """
 
     first_slice: float = tuned(1 / 64, "of the limit", 1 / 1000, 1 / 4)
     first_counted_slice: float = tuned(1 / 8, "of counted work, which is used up after three doublings", 1 / 64, 1)

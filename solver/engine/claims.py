@@ -25,7 +25,13 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class CheckTimeParams:
-    """Time for the checks of bounds, and the diagram work that one unit of counted work stands for."""
+    """Time for the checks of bounds, and the diagram work that one unit of counted work stands for.
+
+    Until one check was timed, a check is taken to last `check_over_search` times as long as its bound took to find;
+    `shortest_timed` is the shortest check, in seconds, from which others are predicted. A check may take
+    `extra_seconds` beyond the time limit. `labels_per_unit` labels are a unit of counted work; `share_of_remainder` of
+    the time left is for a slice before its check.
+    """
 
     check_over_search: float = tuned(3.0, "times as long as the bound took to find, until one check was timed", 0.1, 20)
     shortest_timed: float = tuned(1.0, "s, the shortest check that says something of the next", 0.01, 10)

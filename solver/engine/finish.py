@@ -33,7 +33,12 @@ _REFINING = "less memory and more slack"
 @dataclass(frozen=True)
 @tunable
 class FinishParams:
-    """Parameters of the random walks among schedules of equal value, and of the table of published schedules."""
+    """Parameters of the random walks among schedules of equal value, and of the table of published schedules.
+
+    `table_share` is of the time limit. A walk has `walk_moves` moves, may end `extra_seconds` beyond the limit, and is
+    left out with less than `least_seconds` left. The first `temperature` is in mean durations of a pass, divided by
+    `cooling` at the end; `noise` is a relative standard deviation of durations, drawn `noise_samples` times.
+    """
 
     table_share: float = tuned(0.2, "of the time limit, for published schedules not tried so far", 0, 1)
     extra_seconds: float = tuned(1.0, "s beyond the time limit in which a walk that ends by itself may end", 0, 5)

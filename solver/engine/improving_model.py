@@ -27,7 +27,8 @@ def improving_model(search: Search, literals: bool = True) -> ExactModel:
 def take(search: Search, timeline: Timeline | None, bound: Value, by: str | None = None) -> None:
     """Offer the schedule that CP-SAT found (None: none) and claim the bound that it proved, in ticks (0: none).
 
-    `by` is the name of a subsolver that runs in the background; None for the current subsolver.
+    `by` is the name of a subsolver that runs in the background; None for the current subsolver, whose bound is also
+    recorded as found by it (`Search.found_bound`).
     """
     if timeline is not None:
         search.incumbent.offer(timeline, by)

@@ -37,7 +37,11 @@ from solver.tasks.job_units import start_of
 @dataclass(frozen=True)
 @tunable
 class SearchParams:
-    """Sizes and times from which a search predicts which of its steps fit into the time left."""
+    """Sizes and times from which a search predicts which of its steps fit into the time left.
+
+    `very_long` is a number of passes. Times are seconds for each task: to time and validate a schedule, and to state
+    the exact model. Local search starts from at most `starts` schedules.
+    """
 
     very_long: int = tuned(
         20_000, "passes, from which schedules of fewer micro-batches are extended", 1_000, 200_000,
@@ -276,7 +280,11 @@ class Search:
         self.ended = True
 
     def compiled(self, kernels: Kernels | None) -> bool:
-        """True if the kernels are compiled; else starts their compilation. Always True where work is counted."""
+        """True if the kernels are compiled (or None); else starts their compilation and does not wait for it.
+
+        Always True where work is counted: the first call of a kernel compiles it. No more processes compile than there
+        are workers.
+        """
         return kernels is None or self.clock.counts_work or kernels.wait(lambda: True, self.workers)
 
     def done(self) -> bool:

@@ -11,7 +11,10 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class AnnealParams:
-    """Default distance of the moves of simulated annealing."""
+    """Default distance of the moves of simulated annealing.
+
+    `reach` is the number of places that most moves move a unit by, at most.
+    """
 
     reach: int = tuned(8, "places that most moves move a unit by, at most", 1, 1000)
 

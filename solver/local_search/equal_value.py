@@ -36,6 +36,8 @@ class EqualValueParams:
     """Parameters of annealing within a limit on the value.
 
     Memory temperatures are in activations of one micro-batch, the largest of any device, divided by the largest weight.
+    `reach` is the number of places that most moves move a unit by, at most; `idle_moves` the share of moves that bring
+    a unit into an idle time, in the search for a smaller mean.
     """
 
     reach: int = tuned(8, "places that most moves move a unit by, at most", 1, 1000)

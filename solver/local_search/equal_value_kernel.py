@@ -18,7 +18,10 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class EqualValueMoveParams:
-    """Share of moves of any length in the search within a limit on the value."""
+    """Share of moves of any length in the search within a limit on the value.
+
+    `far` is that share.
+    """
 
     far: float = tuned(0.2, "of moves, of any length; the others are short", 0, 1)
 

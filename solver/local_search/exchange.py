@@ -20,7 +20,10 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class ExchangeParams:
-    """Share of moves that exchange two micro-batches in all orders."""
+    """Share of moves that exchange two micro-batches in all orders.
+
+    `moves` is that share, where there is something to exchange.
+    """
 
     moves: float = tuned(0.02, "of all moves, where there is something to exchange; each is simulated in full", 0, 1)
 

@@ -17,7 +17,7 @@ STAMP, CHANGED, LENGTH, FRESH = range(4)
 
 
 def times_of(units: int) -> Times:
-    """Return arrays of zeros for this number of units; only `sequence` has the units in order of number."""
+    """Return arrays for this number of units, all zeros except `sequence`, which has the units in order of number."""
     arrays = [np.zeros(units, np.int64) for _ in range(8)]
     return Times._make([*arrays, np.zeros(4, np.int64)])._replace(sequence=np.arange(units))
 

@@ -20,7 +20,11 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class MoveParams:
-    """Shares of the kinds of random moves along the critical path."""
+    """Shares of the kinds of random moves along the critical path.
+
+    A move jumps over up to `reach` units in a share of `several`, else over one. In a share of `into_gaps` it brings a
+    later unit to where its device waits; up to the share `critical`, these included, it is along the critical path.
+    """
 
     several: float = tuned(0.6, "of moves, jump over up to `reach` units; the others over one", 0, 1)
     into_gaps: float = tuned(0.05, "of moves, bring a later unit to where its device waits", 0, 1)

@@ -16,7 +16,10 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class PoolParams:
-    """Size of the pool, and the number of runs without gain after which one of its schedules is replaced."""
+    """Size of the pool, and the number of runs without gain after which one of its schedules is replaced.
+
+    These are `size` and `patience`.
+    """
 
     size: int = tuned(6, "schedules", 1, 100)
     patience: int = tuned(3, "runs without gain, after which a schedule is left", 1, 100)

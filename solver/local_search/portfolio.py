@@ -30,7 +30,13 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class PortfolioParams:
-    """Parameters of the annealing runs, and of the rounds in which they are made."""
+    """Parameters of the annealing runs, and of the rounds in which they are made.
+
+    `temperatures` are the first ones, run after run, in mean durations of a unit, divided by `cooling` at the end of a
+    run; `evenness` is the weight of the mean over devices in the energy. `idle_moves` and `mode_moves` are shares of
+    moves. The first round, and each after a gain, has `moves_per_unit` moves for each unit, each round without gain
+    `round_growth` times as many as the one before; a unit of counted work has `moves_per_work` moves.
+    """
 
     temperatures: tuple[float, ...] = tuned(
         (1 / 4, 1 / 32, 1, 1 / 16), "mean durations of a pass, at first, run after run", 1e-3, 10,

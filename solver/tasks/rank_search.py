@@ -28,7 +28,12 @@ from solver.tasks.serial_kernel import Gaps, Shop, generate
 @dataclass(frozen=True)
 @tunable
 class RankParams:
-    """Sizes of random changes of the ranks of jobs."""
+    """Sizes of random changes of the ranks of jobs.
+
+    A move's standard deviation is at most the mean job's duration, doubled `most_doublings` times. The interval whose
+    jobs are moved is at most the share `longest_interval` of the schedule's end; of single jobs at most `most_jobs` are
+    moved.
+    """
 
     most_doublings: int = tuned(3, "doublings of the mean job's duration: standard deviation of a move at most", 0, 20)
     longest_interval: float = tuned(0.2, "of the value: length of the interval whose jobs are moved", 0, 1)

@@ -20,7 +20,12 @@ from solver.tasks.placing import put_back
 @dataclass(frozen=True)
 @tunable
 class WindowParams:
-    """Size and time of the windows of large-neighbourhood search, each solved by CP-SAT."""
+    """Size and time of the windows of large-neighbourhood search, each solved by CP-SAT.
+
+    The first window has `first_size` tasks; sizes are multiplied by `growth` after a window solved to its end, else
+    divided by it. A window gets `seconds`, or `counted_work` units of CP-SAT's deterministic time. Half of the windows
+    are on the 1 / `among_longest` of the streams that end last.
+    """
 
     first_size: int = tuned(64, "tasks of the first window", 2, 10_000)
     growth: float = tuned(1.1, "times larger after a window solved to its end, smaller after another", 1.01, 4)

@@ -20,7 +20,10 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class FirstSchedule:
-    """CP-SAT for a first schedule where no other heuristic found one, as with tight host memory."""
+    """CP-SAT for a first schedule where no other heuristic found one, as with tight host memory.
+
+    It may take `least_seconds` even beyond the time limit, and ends the search as infeasible if CP-SAT proves that.
+    """
 
     least_seconds: float = tuned(1.0, "s, even beyond the time limit", 0, 10)
     name: str = "CP-SAT, a first schedule"

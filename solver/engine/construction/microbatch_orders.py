@@ -22,7 +22,8 @@ from solver.parameters import tunable, tuned
 class MicrobatchOrders:
     """Let the micro-batches enter in other orders, in each of the best published schedules that fit.
 
-    Local search may start from each result.
+    Local search may start from each result. `tried` of those schedules are taken, within `share` of the time limit, or
+    `least_seconds` even beyond it.
     """
 
     share: float = tuned(0.2, "of the time limit", 0, 1)

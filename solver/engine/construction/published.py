@@ -23,7 +23,7 @@ class PublishedSchedules:
 
     In problems with more than `compare_up_to_passes` passes it ends once the search is done (the gap is closed); in
     smaller ones all are simulated for the comparison shown to the user. With `very_long` it applies only to very long
-    problems.
+    problems. A schedule gets `first_seconds` while none is known, even beyond the time limit.
     """
 
     share: float = tuned(0.2, "of the time limit", 0, 1)

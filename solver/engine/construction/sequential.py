@@ -15,7 +15,10 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class Sequential:
-    """Schedule of one micro-batch after the other, offered where no schedule is known."""
+    """Schedule of one micro-batch after the other, offered where no schedule is known.
+
+    It may take `least_seconds` even beyond the time limit.
+    """
 
     least_seconds: float = tuned(1.0, "s, even beyond the time limit", 0, 10)
     name: str = "one micro-batch after the other"

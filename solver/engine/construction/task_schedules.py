@@ -30,7 +30,8 @@ class TaskSchedules:
 
     The very first runs one micro-batch after the other, which fits most often. Where some schedule is known already,
     problems with more than `most_passes` passes are skipped, since each schedule takes seconds. The entry None of
-    `rooms` is unlimited memory.
+    `rooms` is unlimited memory. The other entries multiply the memory, for orders whose activations are then offloaded
+    or recomputed. It takes `share` of the time limit, or `least_seconds` even beyond it.
     """
 
     most_passes: int = tuned(5_000, "passes, beyond which each schedule takes seconds", 100, 10**6)

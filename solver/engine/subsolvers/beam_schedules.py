@@ -32,7 +32,10 @@ class BeamSchedules:
 
     Local search may start from each result. For the makespan of one chain with few states, orders that cannot end
     before the incumbent are pruned after the narrowest run. Under a deterministic limit there is one run with the
-    smallest width.
+    smallest width. A layer has `width` nodes at first, `width_growth` times as many in the next search, of `fewer_runs`
+    times fewer runs, while `most_numbers` numbers fit into memory; `alike` nodes are kept of those that ran the same
+    passes. `memory_factor` multiplies the stay of an activation in memory without waits, `in_flight_weight` counts
+    forwards for each micro-batch in flight, in the third preference.
     """
 
     width: int = tuned(100, "nodes of a layer at first", 1, 100_000)

@@ -36,7 +36,11 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class CoreGuided:
-    """Subsolver that raises the bound by core-guided CP-SAT on one core, until the exact model has a solution."""
+    """Subsolver that raises the bound by core-guided CP-SAT on one core, until the exact model has a solution.
+
+    A slice is so long that building the model takes at most `stating_share` of it; for that it is lengthened to at most
+    `longest_share` of the time limit.
+    """
 
     stating_share: float = tuned(
         0.1, "of a slice at most, that stating the model took", 0.01, 1,

@@ -20,7 +20,10 @@ EXACT_MODEL = "CP-SAT"
 @dataclass(frozen=True)
 @tunable
 class ExactModel:
-    """CP-SAT restarted in each slice from the incumbent; without `literals` orders are stated by intervals alone."""
+    """CP-SAT restarted in each slice from the incumbent; without `literals` orders are stated by intervals alone.
+
+    A slice may take `extra_seconds` longer, to build a large model.
+    """
 
     literals: bool = True
     extra_seconds: float = tuned(0.2, "s that a slice may take longer, to state a large model", 0, 10)

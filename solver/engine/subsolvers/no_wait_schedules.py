@@ -37,7 +37,9 @@ class NoWaitSchedules:
     Searches differ in whether backwards are split or fused. Since hardly any start fits with the real times, each
     search also runs with equal times, without transfers, and with both changes; the orders found then run with the real
     times, and with waits. The next width continues the better half of the searches, and none that kept all of its
-    nodes. Where work is counted, a slice has as many widths as its work allows, at least one.
+    nodes. Where work is counted, a slice has as many widths as its work allows, at least one. A layer has `width` nodes
+    at first, then `width_growth` times as many each time, up to `most_width`; `nodes_per_unit` nodes are a unit of
+    counted work.
     """
 
     width: int = tuned(10, "nodes of a layer at first", 1, 10_000)

@@ -20,7 +20,8 @@ from solver.parameters import tunable, tuned
 class TunedListSchedules:
     """Change priority rules at random until `patience` runs per stage bring no gain; a fixed number if work is counted.
 
-    Rules are tuned with split backwards, and with full backwards where those may be shorter, in turn.
+    Rules are tuned with split backwards, and with full backwards where those may be shorter, in turn. That number is
+    `counted_runs`.
     """
 
     counted_runs: int = tuned(200, "runs, where work is counted", 1, 10_000)
@@ -65,7 +66,8 @@ class RulesOfShorter:
 
     The shorter problem has a few micro-batches for each device, or more, up to `short_passes` passes. Tuning takes
     `share` of the time, and up to twice as much while its last third still brings gains. Where work is counted, it
-    takes a fixed number of runs.
+    takes a fixed number of runs. That number is `counted_runs`. It has at least `microbatches_per_device` micro-batches
+    a device; of the time, `runs_left` runs over all micro-batches must stay left.
     """
 
     counted_runs: int = tuned(200, "runs, where work is counted", 1, 10_000)

@@ -22,7 +22,7 @@ from solver.tasks.window_search import WindowSearch
 class Windows:
     """Free the order of some tasks (a window) of the best schedule and solve it with CP-SAT, again and again.
 
-    A slice of counted work has a fixed number of windows.
+    A slice of counted work has a fixed number of windows. That number is `counted_windows`.
     """
 
     counted_windows: int = tuned(6, "windows in a slice of counted work", 1, 1000)

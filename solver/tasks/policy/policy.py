@@ -13,7 +13,11 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class PolicyParams:
-    """Sizes of random changes of a policy."""
+    """Sizes of random changes of a policy.
+
+    At most `most_changes` numbers change at once; the standard deviation of a change is the number itself (at least 1),
+    halved up to `most_halvings` times.
+    """
 
     most_changes: int = tuned(3, "numbers changed at once", 1, 30)
     most_halvings: int = tuned(8, "halvings of a number, by which it changes at least", 1, 30)

@@ -15,7 +15,10 @@ from solver.tasks.rank_search import Ranks
 @dataclass(frozen=True)
 @tunable
 class PolicySearchParams:
-    """Frequency with which the policy search changes the dispatcher, and thereby the choice of activation modes."""
+    """Frequency with which the policy search changes the dispatcher, and thereby the choice of activation modes.
+
+    Another dispatcher is drawn after `tries_per_dispatcher` tries on average.
+    """
 
     tries_per_dispatcher: int = tuned(6, "tries on average, until another dispatcher is drawn", 1, 1000)
 

@@ -26,7 +26,11 @@ from solver.tasks.tabu.paths import AFTER, BEFORE, Orders
 @dataclass(frozen=True)
 @tunable
 class TabuParams:
-    """Parameters of one run of tabu search, and the number of schedules kept as starts."""
+    """Parameters of one run of tabu search, and the number of schedules kept as starts.
+
+    A run has at most `moves` moves and ends after `patience` without gain; a move is not undone for `shortest_tenure`
+    to `longest_tenure` moves and passes at most `reach` places. `elite` schedules are kept.
+    """
 
     moves: int = tuned(60_000, "moves of a run", 100, 10**7)
     patience: int = tuned(20_000, "moves without gain, after which a run ends", 100, 10**7)

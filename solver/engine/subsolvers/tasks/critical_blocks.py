@@ -19,7 +19,10 @@ from solver.tasks.tabu.search import TabuSearch, limits_nothing
 @dataclass(frozen=True)
 @tunable
 class CriticalBlocks:
-    """Tabu search that minimises the makespan, on every worker; a slice of counted work has a number of runs."""
+    """Tabu search that minimises the makespan, on every worker; a slice of counted work has a number of runs.
+
+    That number is `counted_runs`. It does not run on more than `most_jobs` jobs.
+    """
 
     most_jobs: int = tuned(5_000, "jobs, beyond which it does not run", 100, 10**6)
     counted_runs: int = tuned(6, "runs in a slice of counted work", 1, 1000)

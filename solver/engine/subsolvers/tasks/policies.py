@@ -26,7 +26,7 @@ class TaskPolicies:
     """Search dispatching policies on every worker from two starts, in rounds that continue from the best.
 
     Both starts are searched, since either may lead to a far better policy, whichever is better itself. With counted
-    work each round has a fixed number of tries.
+    work each round has a fixed number of tries. These are `tries`, in each of the `rounds` of a slice.
     """
 
     rounds: int = tuned(3, "rounds of counted work", 1, 100)

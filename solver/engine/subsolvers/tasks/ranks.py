@@ -23,7 +23,8 @@ from solver.tasks.rank_search import RankSearch, Serial
 class TaskRanks:
     """Simulated annealing over the ranks of tasks that minimises the makespan, also if the objective is the span.
 
-    Each slice starts from the incumbent on every worker, and its temperature falls to zero by the end of the slice.
+    Each slice starts from the incumbent on every worker, and its temperature falls to zero by the end of the slice. The
+    first `temperature` is a share of the value; where work is counted, a slice has `tries` tries.
     """
 
     tries: int = tuned(200, "tries of counted work", 1, 100_000)
