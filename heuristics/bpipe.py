@@ -69,7 +69,7 @@ def _require_partner(problem: Problem, stage: StageId, partner: DeviceId) -> Non
 
 
 def _with_copies(problem: Problem, passes: Sequence[Pass], most: int) -> tuple[list[Pass], list[Wait]]:
-    """Return one device's passes with evictions and loads inserted, and the waits between passes and copies.
+    """Return one device's passes in order, with evictions and loads inserted, and the waits between passes and copies.
 
     `most` is the number of activations, its own and its partner's, that the device may have at once.
     """

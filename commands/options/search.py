@@ -171,7 +171,8 @@ def progress_line() -> Iterator[Callable[[str], None]]:
 def _line(problem: Problem, moment: Progress) -> str:
     """Return a progress line: seconds, best value, bound, gap and the current phase.
 
-    Before the first schedule it has seconds, bound and phase. Value and bound are in the file's unit.
+    Before the first schedule it has seconds, bound and phase. Value and bound are in the file's unit, the gap in per
+    cent.
     """
     published = f"published schedule {moment.phase}" if moment.phase in HEURISTICS.names() else moment.phase
     unit = problem.time_unit

@@ -59,7 +59,10 @@ def whole(least: int, most: int) -> Callable[[str], int]:
 
 
 def wholes(least: int, most: int) -> Callable[[str], tuple[int, ...]]:
-    """Return a converter for comma-separated whole numbers from `least` to `most`; repeated ones count once."""
+    """Return a converter for comma-separated whole numbers from `least` to `most`; repeated ones count once.
+
+    The numbers stay in their order.
+    """
     one = whole(least, most)
 
     def read(text: str) -> tuple[int, ...]:

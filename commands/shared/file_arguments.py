@@ -87,9 +87,9 @@ def caption(metrics: Metrics, problem: Problem) -> str:
 
 
 def picture_kind(path: Path, *others: str) -> Literal["png", "svg", "pdf"]:
-    """Return the picture format given by a path's ending; `BadInput` for an unknown one.
+    """Return the picture format given by a path's ending; `BadInput` for any other ending.
 
-    `others` are further endings that the command accepts; the message names them too.
+    `others` are further endings that the command accepts and has handled before: the message names them, too.
     """
     match path.suffix.lower():
         case ".png":

@@ -134,7 +134,10 @@ WHY_IDLE = "why devices idle, in shares of the makespan (mean over devices)"
 
 
 def idle_lines(shares: dict[IdleCause, float]) -> list[str]:
-    """Return a line for each cause of idle time: its share, and its meaning."""
+    """Return a line for each cause of idle time, in the order of `shares`: its share, and its meaning.
+
+    `shares` are those of `idle_shares`, of 1; the lines have per cent.
+    """
     width = max((len(percent(share)) for share in shares.values()), default=0)
     return [f"{percent(share):>{width}}  {cause}: {cause.meaning}" for cause, share in shares.items()]
 

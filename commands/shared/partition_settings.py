@@ -59,7 +59,7 @@ def with_partition(problem: PlanProblem, text: str | None) -> PlanProblem:
 def _partition_on(devices: int, text: str, problem: PlanProblem) -> tuple[int, ...] | BadInput:
     """Return the layers of each stage that a setting means on so many devices, or the refusal (not raised).
 
-    Stages are in the order of the chain.
+    Stages are in the order of the chain; `text` is that of `--partition`.
     """
     try:
         counts = partition_from(text, problem.model, devices)
@@ -70,7 +70,7 @@ def _partition_on(devices: int, text: str, problem: PlanProblem) -> tuple[int, .
 
 
 def _with_stages(problem: PlanProblem, devices: int, stages: int) -> list[Choice]:
-    """Return the placements that have so many stages on so many devices."""
+    """Return the placements of the file that have so many stages on so many devices, in the file's order."""
     return [choice for choice in problem.choices if len(choice.on(devices).chains[0]) == stages]
 
 

@@ -87,7 +87,7 @@ def _texts(rows: Sequence[Sequence[Cell]]) -> list[list[str]]:
 
 
 def fitting(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Return the indices of the columns shown.
+    """Return the indices of the columns shown, ascending.
 
     The least important are dropped until the others fit in `room` characters. Columns that may not be dropped stay,
     even if they do not fit.

@@ -63,7 +63,7 @@ class _Lasting(io.TextIOWrapper):
 def outlive_reader() -> None:
     """Make standard output and error that are closed, or cannot be written, no longer end the command.
 
-    The exit code reports it of standard output.
+    The exit code reports it of standard output. Terminals, and streams that are not Python's own, stay as they are.
     """
     reader_gone.clear()
     output_errors.clear()
@@ -71,7 +71,10 @@ def outlive_reader() -> None:
 
 
 def _lasting(out: TextIO, failed: Callable[[OSError], object]) -> TextIO:
-    """Return a lasting stream in place of a stream of Python's; of a terminal or another stream, itself."""
+    """Return a lasting stream in place of a stream of Python's; of a terminal or another stream, itself.
+
+    `failed` is called with each error of writing to it.
+    """
     # As Python opens it, with a buffer or, by -u, without one.
     if (
         type(out) is not io.TextIOWrapper
@@ -100,7 +103,8 @@ def _discard_errors(_: OSError) -> None:
 def heed_signals() -> Iterator[None]:
     """Context in which the signals that end a command raise `KeyboardInterrupt`, so that open files are cleaned up.
 
-    It works on the main thread; on others it does nothing. Earlier handlers are restored at its end.
+    At its beginning the events `terminated`, `hung_up` and `ended` are cleared. On other threads than the main one it
+    does nothing else. Earlier handlers are restored at its end.
     """
     for each in (terminated, hung_up, ended):
         each.clear()

@@ -62,7 +62,11 @@ def watch(args: Namespace, answer: Callable[[], int]) -> int:
 
 
 def _files(args: Namespace) -> list[Path]:
-    """Return the files that the arguments name; words that are no file, such as a schedule's name, are left out."""
+    """Return the files that the arguments name, once each, in the order of `_READ`.
+
+    Words that are no file, such as a schedule's name, are left out; a problem or plan file is kept even if it is
+    missing.
+    """
     given = [getattr(args, name, None) for name in _READ]
     paths = [path for value in given if value for path in ([value] if isinstance(value, str) else value)]
     certain = {path for name in _READ[:3] for path in _list(getattr(args, name, None))}

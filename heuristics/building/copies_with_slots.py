@@ -33,7 +33,7 @@ def with_copies(problem: Problem, orders: Sequence[Sequence[Slot]]) -> list[list
 
 
 def _with_copies(problem: Problem, order: Sequence[Slot]) -> list[Slot]:
-    """Return one device's slots with OFFLOAD and RELOAD passes inserted as slots of their own.
+    """Return one device's slots in order, with OFFLOAD and RELOAD passes inserted as slots of their own.
 
     An activation that may be kept, and whose backward is at most `NEAR` slots after its forward, is not copied.
     """

@@ -37,7 +37,7 @@ def groups_of(problem: Problem, size: int) -> list[range]:
     """Return the micro-batches in groups of `size`, the remainder in a last group, as Megatron accepts them.
 
     Raises `DoesNotApply` as Megatron refuses them: groups of fewer than p, a remainder of fewer than p, and a size
-    above the number of micro-batches.
+    above the number of micro-batches. Numbers ascend.
     """
     m, p = problem.microbatches, problem.devices
     if not p <= size <= m:

@@ -131,7 +131,10 @@ def block(p: int, down: TimeSlot, up: TimeSlot) -> list[list[TimeSlot]]:
 
 
 def _repeated(starts: list[list[TimeSlot]], m: int) -> list[Row]:
-    """Return each device's passes by slot (None: a gap): the block once for every micro-batch, a period apart."""
+    """Return each device's passes by slot (None: a gap): the block once for each of `m` micro-batches, a period apart.
+
+    `starts[d][leg]` are the slots of micro-batch 0. There are no weight passes.
+    """
     p = len(starts)
     rows: list[Row] = [[None] * (max(slots) + PERIOD * m) for slots in starts]
     for d, leg, j in asking(product(range(p), LEGS, range(m)), SHORT):

@@ -156,7 +156,10 @@ def refined(solution: Solution, search: Search) -> Solution:
 
 
 def _as_good(solution: Solution) -> list[Timeline]:
-    """Return the timelines of those published schedules that fit the memory and have the solution's value."""
+    """Return the timelines of those published schedules that fit the memory and have the solution's value.
+
+    They have their best times, and are in the order of the solution's candidates.
+    """
     problem = solution.problem
 
     def timed(one: Candidate) -> Timeline | None:

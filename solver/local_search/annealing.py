@@ -150,7 +150,8 @@ class Annealer:
         None if the given orders deadlock. Setting `halt[0]` from another thread ends the run at once. `openings[d]` is
         the time at which device d may start; the value is the longest time of a device from there to its last end. Both
         are in the time of the units: ticks for passes, steps for jobs. With `parameters.leaving` the value may be
-        larger than that of the given orders. The same arguments give the same result unless `halt[0]` is set.
+        larger than that of the given orders. `seed` is that of the random numbers; the same arguments give the same
+        result unless `halt[0]` is set.
         """
         shop, modes, rows = self.arrays(orders)
         opening, how = int64_array(openings), parameters.in_ticks(self.mean)

@@ -261,8 +261,9 @@ def settle(
 
     The energy is what `goal` minimises: memory, or the mean value over samples of durations; `heat` has the
     temperatures. No order is accepted that breaks the goal's limit on the value or a capacity. Another thread ends the
-    run early by setting `halt[0]`. Returns the least energy; -1 if the given order has a cycle or breaks such a limit.
-    `opening` has by row of the orders the time, in steps of the units, before which it does not start.
+    run early by setting `halt[0]`; `seed` is that of the random numbers. Returns the least energy; -1 if the given
+    order has a cycle or breaks such a limit. `opening` has by row of the orders the time, in steps of the units, before
+    which it does not start.
     """
     np.random.seed(seed)
     for d in range(rows.count.shape[0]):

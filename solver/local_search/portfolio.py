@@ -176,7 +176,8 @@ class OrderSearch:
     ) -> None:
         """Offer a run's result, and give it to the pool member that the run started from (None: from the best).
 
-        It also becomes the best schedule if it is no worse than that. `schedule` is None for a run without a result.
+        It also becomes the best schedule if it is no worse than that. `offer` returns its timeline if it is the best of
+        the search, else None. `schedule` is None for a run without a result.
         """
         timeline = None if schedule is None else offer(schedule) or _timed(self.best.problem, schedule)
         if timeline is not None and length_of(timeline) <= length_of(self.best):

@@ -32,7 +32,10 @@ class Rule(NamedTuple):
 
 
 def rules(problem: Problem) -> Iterator[Rule]:
-    """Yield the rules to try: each mode first in turn, with reloads ahead of at most 1, 2 or 4 passes."""
+    """Yield the rules to try: each mode first in turn, with reloads ahead of at most 1, 2 or 4 passes.
+
+    Where nothing may be offloaded that number is 0, and without modes there are no rules.
+    """
     modes = dict.fromkeys(kind for stage in problem.stages for kind in stage.saving_kinds if kind is not RELOAD)
     for first in modes:
         others = tuple(mode for mode in modes if mode != first)
@@ -96,7 +99,10 @@ class _Device:
         self._room = self.problem.room[self.device]
 
     def order(self) -> list[Pass] | None:
-        """Return the passes with copies and recomputations; None if the rule's decisions do not make them fit."""
+        """Return the passes, in their order, with copies and recomputations, and record the modes decided in `modes`.
+
+        None if the rule's decisions do not make them fit.
+        """
         for p in self.passes:
             if p.kind is F and not self.problem.stages[p.stage].may_keep:
                 self.modes[p[1:]] = self._choose(p[1:])
@@ -173,7 +179,10 @@ class _Device:
         return next((n for n, level in enumerate(self._levels(order)) if level > self._room), None)
 
     def _save_before(self, order: Sequence[Pass], short: int) -> bool:
-        """Choose a mode for the activation in memory at place `short` whose backward is last; False if none helps."""
+        """Choose a mode for the activation in memory at place `short` whose backward is last; False if none helps.
+
+        The mode is recorded in `modes`. `order` are the device's passes, in which the one at `short` lacks memory.
+        """
         in_memory = dict.fromkeys(p[1:] for p in order[:short] if p.kind is F and p[1:] not in self.modes)
         for p in order[:short]:
             if p.kind in (B, BW):

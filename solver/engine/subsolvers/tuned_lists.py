@@ -136,7 +136,7 @@ class RulesOfShorter:
 
 
 def _splits(search: Search) -> Iterator[bool]:
-    """Yield the backward modes to try: True for split (B and W), False for fused (BW).
+    """Yield the backward modes to try: True for split (B and W) first, False for fused (BW).
 
     Fused is left out where splitting is possible and fusing saves no time.
     """

@@ -50,7 +50,10 @@ def dominated_split(problem: Problem, schedule: Schedule) -> Schedule:
 
 
 def _on_device(problem: Problem, device: DeviceId) -> Iterator[Operation]:
-    """Yield the operations (F, B and, if backwards split, W) of a device's stages and micro-batches."""
+    """Yield the operations (F, B and, if backwards split, W) of a device's stages and micro-batches.
+
+    They are in the order of stages, then of these roles, then of micro-batches.
+    """
     for stage in problem.placement.stages_of[device]:
         for role in (F, B, W) if problem.pipeline.splits else (F, B):
             yield from (Operation(role, stage, j) for j in problem.microbatches_of[stage])

@@ -70,7 +70,10 @@ class ThresholdsOnStages(DiagramBounds):
 
 
 def _stages_of_bound(search: Search) -> tuple[StageId, ...] | None:
-    """Return the stages kept in the threshold diagram that proved the current lower bound; None if none did."""
+    """Return the stages kept in the threshold diagram that proved the current lower bound; None if none did.
+
+    They are chain by chain, in the order of each.
+    """
     state = search.incumbent.state
     for one in state.certificates:
         evidence = one.evidence
