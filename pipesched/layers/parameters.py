@@ -20,11 +20,11 @@ class Collective(NamedTuple):
 
 
 class Gathering(NamedTuple):
-    """Gathering of parameters; `memory` is what every stage adds to the gathered parameters of its layers.
+    """Gathering of parameters; `memory`, in the file's unit, is what every stage adds to those of its layers.
 
-    `once`: parameters are gathered once; `each_pass`: before every F, B and BW, and dropped after it. All stages
-    together gather at most `most` times, and at most `window` stages of a device are gathered at once; None means no
-    limit.
+    `once`: each stage gathers them once; `each_pass`: before every F, B and BW, and drops them after it; else a
+    schedule decides how often, where all stages together gather at most `most` times. At most `window` stages of a
+    device are gathered at once. None means no limit.
     """
 
     of: Collective
