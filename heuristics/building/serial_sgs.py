@@ -84,7 +84,9 @@ def pass_graph(problem: Problem) -> PassGraph:
 class _Row:
     """The schedule of a device built so far; lists are by place in its order, times in ticks.
 
-    `ceiling` is the memory that the device may use. `start` and `end` are those of the passes in `passes`.
+    `ceiling` is the memory that the device may use. `start` and `end` are those of the passes in `passes`, `level` is
+    the memory while each runs, `left` that after it. `waiting` has, in no order, the (priority, pass) of those for
+    which memory had no room.
     """
 
     ceiling: MemorySteps

@@ -64,7 +64,8 @@ class JobUnits:
 
         A pool cannot be assigned if several streams use it, if its stream is already in `with_memory`, or if several
         jobs of a pass take from it. Then a pool without a limit is ignored, and the set is empty; for a limited one
-        `ValueError` is raised.
+        `ValueError` is raised. Its amounts are added to `takes` and `gives`, and jobs that free it together get arcs in
+        their order.
         """
         placed, room = self._placed, self._placed.jobs.room[pool]
         found = [one for one in placed.jobs.holdings if one.pool == pool and one.where in placed.start]

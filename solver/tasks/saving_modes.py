@@ -18,9 +18,9 @@ Running = tuple[list[JobId], list[JobArc]]
 def saving_modes(jobs: Jobs) -> Iterator[Running]:
     """Yield choices of the jobs that run.
 
-    Each has arcs that delay its reloads or recomputations until they are needed. There is one choice for offloading and
-    one for each kind of recomputation, used on every stage where the time until the backward suffices for it. Without
-    modes of activations there is one choice, without arcs. Backwards are split.
+    Each has arcs that delay its reloads or recomputations until they are needed. There is one choice for offloading,
+    which is first, and one for each kind of recomputation, used on every stage where the time until the backward
+    suffices for it. Without modes of activations there is one choice, without arcs. Backwards are split.
     """
     options = jobs.problem.network.options
     kinds = {kind for modes in options.values() for mode in modes for kind in mode}

@@ -46,7 +46,7 @@ class Shop(NamedTuple):
 class Gaps(NamedTuple):
     """Working arrays: `begin` and `end` of the busy intervals of each stream (shape streams x intervals), and `count`.
 
-    `count` has by stream the number of its intervals.
+    `count` has by stream the number of its intervals, which are ascending; times are steps, ends exclusive.
     """
 
     begin: Array

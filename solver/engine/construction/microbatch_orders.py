@@ -58,8 +58,8 @@ class MicrobatchOrders:
 def _reordered(chains: MicrobatchChains, known: Timeline) -> list[Timeline]:
     """Return timelines of a schedule in which the micro-batches enter in other orders, if they fit the memory.
 
-    `known` and the results are timelines of `chains.problem`, which has a chain for each factor. An order that
-    deadlocks is left out: where the schedule orders tasks, renumbered passes may wait for each other.
+    `known` and the results are timelines of `chains.problem`, which has a chain for each factor. Passes that shared a
+    slot run one after the other in the results. An order that deadlocks is left out.
     """
     own = timeline_back(chains, known).schedule
     found = []

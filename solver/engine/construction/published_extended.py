@@ -23,8 +23,8 @@ from solver.published import candidate
 class PublishedExtended:
     """Extend published schedules of fewer micro-batches, least idle time first, until one can be extended.
 
-    The subsolver's `share` of the time limit is large, since other construction heuristics find less on so many passes.
-    The subsolver does not apply to unequal micro-batches, whose schedules have no period.
+    Its `share` of the time limit is large, since other construction heuristics find less on so many passes. It does not
+    apply to unequal micro-batches, whose schedules have no period.
     """
 
     share: float = tuned(0.8, "of the time limit", 0, 1)

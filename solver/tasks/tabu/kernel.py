@@ -59,10 +59,10 @@ def best_move(
 ) -> tuple[int, int, int]:
     """Return the move (low, high, side) of least estimated length, of those not tabu or shorter than `best` steps.
 
-    Low and high are indices in the critical path `path[begin:]`; the move is that of `moved_row`, over at most `far`
-    jobs. If all moves are tabu, a random one is returned; high is -1 if there is no move. `now` is the number of the
-    move; `forbidden[i, j]` is the number of the first move that may put job i before job j again. `row` and `paths` are
-    working space.
+    The critical path is `path[begin:]`; low and high are indices in `path`, both included; the move is that of
+    `moved_row`, over at most `far` jobs. If all moves are tabu, a random one is returned; high is -1 if there is no
+    move. `now` is the number of the move; `forbidden[i, j]` is the number of the first move that may put job i before
+    job j again. `row` and `paths` are working space.
     """
     chosen, least, ties, other, seen = (0, -1, AFTER), 0, 0, (0, -1, AFTER), 0
     low_end = begin

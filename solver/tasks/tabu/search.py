@@ -126,7 +126,10 @@ class TabuSearch:
 
 
 def _rows(sides: Sequence[Sequence[Sequence[tuple[int, int]]]]) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the (job, lag) pairs of both sides as compressed rows: row starts by side and job, jobs, and lags."""
+    """Return the (job, lag) pairs of both sides as compressed rows: row starts by side and job, jobs, and lags.
+
+    The row of job n on side s goes from start (s, n) to start (s, n + 1), exclusive.
+    """
     pairs = int64_array([pair for rows in sides for row in rows for pair in row]).reshape(-1, 2)
     lengths = int64_array([[0, *map(len, rows)] for rows in sides])
     at = lengths.cumsum().reshape(lengths.shape)
