@@ -40,7 +40,7 @@ class Observation(NamedTuple):
 
 
 def of_step(step: MeasuredStep, config: ModelConfig) -> Observation:
-    """Return the observation of a whole training step: a single duration."""
+    """Return the observation of a whole training step: a single duration, named by the step's place in its file."""
     return Observation((Named(step.place, step.seconds),), lambda wanted: [predicted_seconds(step, config, wanted)])
 
 

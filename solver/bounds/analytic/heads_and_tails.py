@@ -29,7 +29,7 @@ class HeadsAndTails(NamedTuple):
 
     @property
     def least_head(self) -> Ticks:
-        """The smallest of `heads`, in ticks: no pass of any chain starts sooner."""
+        """The smallest of `heads`, in ticks: no pass of any chain on the device starts sooner."""
         return min(self.heads)
 
 

@@ -30,9 +30,9 @@ def memory_and_modes(problem: Problem, objective: Objective) -> list[Certificate
     """Return the bound on the makespan or span (`objective`) by memory over time and modes of passes.
 
     It is one certificate, of the device whose memory is too small. Within a given time, devices can run only so many
-    passes in the modes that use little of that device's memory. The bound is the longest time that this refutes. Empty
-    where blocks and splitting cannot save time, and where the bound by counts alone (`unpaired_passes`) is as strong.
-    The problem must be plain.
+    passes in the modes that use little of that device's memory. The bound is the next value that a schedule can have
+    above the longest time found that this refutes. Empty where blocks and splitting cannot save time, and where the
+    bound by counts alone (`unpaired_passes`) is as strong. The problem must be plain.
     """
     paths = Paths(problem)
     if not modes_count(paths.view):
