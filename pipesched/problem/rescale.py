@@ -21,7 +21,7 @@ def with_microbatch_scale(problem: Problem, scale: Sequence[Fraction], fixed: bo
     Its ticks and steps of memory are such that all products are whole. With `fixed`, micro-batches keep their order on
     every stage. If all factors are 1, the problem is returned unchanged: equal micro-batches may be renumbered, so a
     fixed order is no restriction. `BadInput` if there is not one factor above 0 for each micro-batch, and for a problem
-    with blocks or with `links` whose two directions differ.
+    with blocks, passes for parameters, or `links` whose two directions differ.
     """
     if set(scale) <= {1}:
         return problem

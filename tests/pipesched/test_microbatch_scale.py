@@ -12,7 +12,7 @@ from pipesched.files.problems.document import problem_document
 from pipesched.files.schedule_file import read_schedule, save
 from pipesched.problem.passes import parse_pass
 from pipesched.problem.problem import Problem
-from pipesched.problem.rescale import finer
+from pipesched.problem.rescale import finer, with_microbatch_scale
 from pipesched.schedule.memory_elsewhere import host_steps
 from pipesched.schedule.metrics import measure, memory_steps
 from pipesched.schedule.schedule import Schedule, schedule_of
@@ -123,3 +123,10 @@ def test_a_mistake_is_one_line_that_names_its_key(keys: dict[str, object], path:
     with pytest.raises(BadInput) as found:
         problem_from(document(**keys))
     assert [line.partition(": ")[2].partition(":")[0] for line in str(found.value).splitlines()] == [path]
+
+
+def test_a_problem_made_in_code_has_factors_or_passes_for_parameters() -> None:
+    keys = document(objective="iteration", parameters={"reduce": {"time": 3}})
+    del keys["microbatch_scale"]
+    with pytest.raises(BadInput, match="microbatch_scale: found with parameters"):
+        with_microbatch_scale(problem_from(keys), [Fraction(1), Fraction(1, 2)], fixed=True)

@@ -15,6 +15,8 @@ from pipesched.problem.stage import Stage
 
 # Why a problem with factors has no overlapped blocks.
 BLOCKS = "allowed: one of them, since one time of a block does not tell that of two micro-batches of unequal work"
+# Why it has no passes for parameters: their numbers are none of micro-batches.
+PARAMETERS = "allowed: one of them, since work for parameters takes as long for every micro-batch"
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,8 @@ class Walks:
     backwards; `queues` is empty where any order is allowed. `scale[j]` is a factor on all times and activations of
     micro-batch j; `scale` is empty where micro-batches are equal.
 
-    A problem with factors must have no passes for parameters, which would be scaled by the factor of their number.
-    Searches and bounds read problems with chains in place of factors (`pipesched.problem.chains.microbatch_chains`).
+    A problem with factors has no passes for parameters: their numbers are none of micro-batches. Searches and bounds
+    read problems with chains in place of factors (`pipesched.problem.chains.microbatch_chains`).
     """
 
     shares: tuple[int, ...] = ()
@@ -57,7 +59,8 @@ class Walks:
         """Raise `BadInput` for factors that do not fit the problem.
 
         There must be one positive factor for each of `microbatches`, and every time and activation times its factor
-        must be whole. `BadInput` too where factors meet overlapped blocks, or `links` whose two directions differ.
+        must be whole. `BadInput` too where factors meet overlapped blocks, passes for parameters, or `links` whose two
+        directions differ.
         """
         scale, parts = self.scale, self.parts
         if len(scale) != microbatches:
@@ -66,6 +69,8 @@ class Walks:
             raise BadInput(f"microbatch_scale: found {min(scale)}; allowed: numbers above 0")
         if any(stage.in_blocks for stage in stages):
             raise BadInput(f"microbatch_scale: found with times.overlapped; {BLOCKS}")
+        if any(stage.kinds_of_parameters for stage in stages):
+            raise BadInput(f"microbatch_scale: found with parameters; {PARAMETERS}")
         if any(row[b] != links[b][a] for a, row in enumerate(links) for b in range(len(row))):
             raise BadInput(
                 "microbatch_scale: found with transfers of two times between two devices; allowed: one both ways"
