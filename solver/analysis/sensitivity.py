@@ -65,7 +65,10 @@ def _outcome(found: Solution, known: Timeline) -> BoundAndValue:
 
 
 def _value_of_order(problem: Problem, known: Timeline) -> Value | None:
-    """Return the value in ticks of a known order in a problem with other times and memory; None if it is invalid."""
+    """Return the value in ticks of a known order in a problem with other times and memory.
+
+    None if it is invalid there, or the placement is another one.
+    """
     if problem.placement != known.problem.placement:
         return None
     timeline = best_times(problem, known.schedule)

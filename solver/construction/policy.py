@@ -35,11 +35,12 @@ class Policy(NamedTuple):
     """Preferences of one variant of the list scheduler, from which `rules_of` makes the arrays of a run.
 
     `split`: backwards run as B and W. `patience` is how long a weight pass waits for a gradient or forward to become
-    ready, in hundredths of the weight pass. `later_devices_first` decides between devices that could start at one time.
-    `deepest_first`: of two forwards the one on the stage further along the chain is first, else the one of the earlier
-    micro-batch. `blocks` is how long a pass waits for its partner in a block, in hundredths of what the block saves;
-    None forms no blocks. `shares`: the stages of a device share its memory by how long they keep an activation.
-    `warm_up`: before its first backward a device runs as many forwards as the integral warm-up bound counts.
+    ready, in hundredths of the weight pass. `later_devices_first`: of devices that could start at one time the one of
+    highest number is first, else that of lowest. `deepest_first`: of a device's forwards that could start at one time
+    the one on the stage of highest number is first, else the one of the earliest micro-batch. `blocks` is how long a
+    pass waits for its partner in a block, in hundredths of what the block saves; None forms no blocks. `shares`: the
+    stages of a device share its memory by how long they keep an activation. `warm_up`: before its first backward a
+    device runs as many forwards as the integral warm-up bound counts.
     """
 
     split: bool  # run backwards as B and W
