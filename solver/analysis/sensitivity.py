@@ -29,9 +29,10 @@ def explain(
 ) -> Explanation:
     """Find the bottleneck from certificates, then solve every changed problem, each in its share of the limits.
 
-    The problem itself is solved once more first. Changes for which no time is left, and all once `stop` is set, are
-    listed as untried. `on_progress(done, number, text)` is called before each of the `number` solves, with the solves
-    done and the text of the change. Raises ValueError if the solution has no schedule, or the objective is the period.
+    `limits` None: those of `Limits()`. The problem itself is solved once more first. Changes for which no time is left,
+    and all once `stop` is set, are listed as untried. `on_progress(done, number, text)` is called before each of the
+    `number` solves, with the solves done and the text of the change. Raises ValueError if the solution has no schedule,
+    or the objective is the period.
     """
     refuse_other("explain", solution, Solution, A_SOLUTION)
     limits = limits_from("explain", limits, None)

@@ -97,7 +97,8 @@ def steps_of_chains(problem: Problem) -> list[Step]:
 def tables_of(problem: Problem, opens: Sequence[Ticks] | None = None) -> StepTables:
     """Return the arrays of a problem for which `covers` is true.
 
-    `opens` are the opening times of devices in ticks, else 0.
+    `opens` are the opening times of devices in ticks, else 0. Raises `OutOfRange` if times or memory, or their sums
+    over micro-batches, are too large for compiled code.
     """
     view, opens = problem.pipeline, opens or [0] * problem.devices
     steps, where = steps_of_chains(problem), problem.placement.stage_device

@@ -96,7 +96,10 @@ def _kept_steps(
 
 
 def longest_of_all(problem: Problem) -> Ticks:
-    """Return an upper bound on the ticks of any time in a diagram of this problem, whatever stages are modelled."""
+    """Return an upper bound on the ticks of any time in a diagram of this problem, whatever stages are modelled.
+
+    Raises `OutOfRange` if a duration is too large for compiled code, and `ValueError` for unequal micro-batches.
+    """
     paths, found = Paths(problem), 0
     for chain in by_chain(problem, range(problem.placement.stages)):
         every = [*_steps_of(chain)]
@@ -128,8 +131,9 @@ def _outside_of_blocks(
 ) -> tuple[TickArray, TickArray]:
     """Return the least ticks of each step in `every`, and of the part of a backward after its gradient pass.
 
-    `stages` are the modelled ones. That part can wait, and is 0 for forwards. Passes that may overlap with one of a
-    stage that is not modelled count as short as in that block.
+    `stages` are the modelled ones. Raises `OutOfRange` if a number is too large for compiled code. That part can wait,
+    and is 0 for forwards. Passes that may overlap with one of a stage that is not modelled count as short as in that
+    block.
     """
     placement, kept = problem.placement, set(stages)
     others = [set(placement.stages_of[placement.stage_device[one.stage]]) - kept for one in every]
