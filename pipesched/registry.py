@@ -50,6 +50,11 @@ class Registry(Generic[Item]):
         self._load()
         return iter(sorted(self._items.values(), key=lambda item: item.name))
 
+    def __contains__(self, name: object) -> bool:
+        """Return True if an item is registered by exactly this name."""
+        self._load()
+        return name in self._items
+
     def names(self) -> list[str]:
         return [item.name for item in self]
 

@@ -25,7 +25,7 @@ class _ByName(type):
     """The type of `Objective`, whose attributes in capitals are the registered objectives: `Objective.SPAN`."""
 
     def __getattr__(cls, name: str) -> Objective:
-        if not name.isupper() or name.lower() not in OBJECTIVES.names():
+        if not name.isupper() or name.lower() not in OBJECTIVES:
             raise AttributeError(f"type object 'Objective' has no attribute {name!r}")
         return OBJECTIVES[name.lower()]
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, combinations, islice, pairwise, permutations, product
 from math import prod
 from random import Random
@@ -61,6 +61,19 @@ class _Pass(NamedTuple):
     begins: tuple[Task, ...]
     ends: tuple[Task, ...]
     sends: Task | None
+
+
+class _Numbered(NamedTuple):
+    """The tasks of a `Game` as numbers, since orders are tried by the ten thousand, with lists by number.
+
+    `needs` has the (task, lag) pairs that a task waits for by the problem's own precedences.
+    """
+
+    tasks: list[Task]
+    number: dict[Task, int]
+    ticks: list[int]
+    needs: list[list[tuple[int, int]]]
+    devices: list[list[int]]
 
 
 class _Holding(NamedTuple):
@@ -466,14 +479,25 @@ class Game:
         for chosen in product(*orders_of_streams):
             yield dict(zip(tasks_of_stream, chosen, strict=True))
 
-    def _before(self, arcs: Arcs) -> dict[Task, list[tuple[Task, int]]] | None:
+    @cached_property
+    def _numbered(self) -> _Numbered:
+        tasks = list(self.ticks)
+        number = {task: n for n, task in enumerate(tasks)}
+        needs: list[list[tuple[int, int]]] = [[] for _ in tasks]
+        for (one, other), lag in self.lags.items():
+            needs[number[other]].append((number[one], lag))
+        devices = [sorted(self.devices_of(task)) for task in tasks]
+        return _Numbered(tasks, number, [self.ticks[task] for task in tasks], needs, devices)
+
+    def _before(self, arcs: Arcs) -> dict[int, list[tuple[int, int]]] | None:
         """Return each task's predecessors with lags, tasks in topological order; None where they wait in a cycle.
 
-        `arcs` are precedences in addition to the problem's own.
+        Tasks are numbers in `_numbered`. `arcs` are precedences in addition to the problem's own.
         """
-        before: dict[Task, list[tuple[Task, int]]] = {task: [] for task in self.ticks}
-        for (one, other), lag in (dict.fromkeys(arcs, 0) | self.lags).items():
-            before[other].append((one, lag))
+        number, before = self._numbered.number, [*map(list, self._numbered.needs)]
+        for one, other in arcs:
+            if (one, other) not in self.lags:
+                before[number[other]].append((number[one], 0))
         sequence = _sorted(before)
         return None if sequence is None else {task: before[task] for task in sequence}
 
@@ -483,39 +507,47 @@ class Game:
 
         No task of a device starts before `idle[device]`.
         """
-        before, starts = self._before(arcs), dict[Task, int]()
+        before, starts, known = self._before(arcs), dict[int, int](), self._numbered
         for task, needs in (before or {}).items():
-            since = max(idle[device] for device in self.devices_of(task)) if idle else 0
-            starts[task] = max([since, *(starts[one] + self.ticks[one] + lag for one, lag in needs)])
-        return None if before is None else starts | {Task(b): starts[Task(f)] for f, b in self.blocks.items()}
+            since = max(idle[device] for device in known.devices[task]) if idle else 0
+            starts[task] = max([since, *(starts[one] + known.ticks[one] + lag for one, lag in needs)])
+        if before is None:
+            return None
+        of_tasks = {known.tasks[task]: start for task, start in starts.items()}
+        return of_tasks | {Task(b): of_tasks[Task(f)] for f, b in self.blocks.items()}
 
     def value(self, arcs: Arcs, objective: Objective) -> Fraction | None:
         """Return the least value of the objective in ticks, with the precedences `arcs` added; None for a cycle of
         waits."""
+        before = self._before(arcs)
+        if before is None:
+            return None
         if objective == Objective.SPAN:
-            before = self._before(arcs)
-            return None if before is None else self._span(before)
-        starts = self.starts(arcs)
-        return None if starts is None else Fraction(max((starts[t] + own for t, own in self.ticks.items()), default=0))
+            return self._span(before)
+        ends = dict[int, int]()
+        for task, needs in before.items():
+            ends[task] = max([0, *(ends[one] + lag for one, lag in needs)]) + self._numbered.ticks[task]
+        return Fraction(max(ends.values(), default=0))
 
-    def _span(self, before: Mapping[Task, Sequence[tuple[Task, int]]]) -> Fraction:
+    def _span(self, before: Mapping[int, Sequence[tuple[int, int]]]) -> Fraction:
         """Return the least span of the precedence network in ticks.
 
         It is the greatest mean, over cycles of devices, of the longest paths from one's first start to the next one's
         last end.
         """
-        devices = sorted(set[int]().union(*map(self.devices_of, self.stream)))
+        known = self._numbered
+        devices = sorted(set[int]().union(*known.devices))
         far: dict[tuple[int, int], int] = {}
         for begin in devices:
-            ends: dict[Task, int] = {}
-            for task in before:
-                paths_to_end = [ends[one] + lag for one, lag in before[task] if one in ends]
-                if begin in self.devices_of(task):
+            ends: dict[int, int] = {}
+            for task, needs in before.items():
+                paths_to_end = [ends[one] + lag for one, lag in needs if one in ends]
+                if begin in known.devices[task]:
                     paths_to_end.append(0)
                 if paths_to_end:
-                    ends[task] = max(paths_to_end) + self.ticks[task]
+                    ends[task] = max(paths_to_end) + known.ticks[task]
             for task, end in ends.items():
-                for device in self.devices_of(task):
+                for device in known.devices[task]:
                     far[begin, device] = max(far.get((begin, device), -(10**9)), end)
         cycles = chain.from_iterable(permutations(devices, n) for n in range(1, len(devices) + 1))
         means = (
@@ -610,14 +642,14 @@ def ancestors(tasks: Mapping[Task, object], arcs: Arcs) -> dict[Task, set[Task]]
     return found
 
 
-def _sorted(before: Mapping[Task, Sequence[tuple[Task, int]]]) -> list[Task] | None:
-    """Return the tasks in topological order; None where they wait in a cycle."""
-    missing = {task: len(needs) for task, needs in before.items()}
-    after: dict[Task, list[Task]] = {task: [] for task in before}
-    for task, needs in before.items():
+def _sorted(before: Sequence[Sequence[tuple[int, int]]]) -> list[int] | None:
+    """Return the numbers of tasks in topological order; None where they wait in a cycle."""
+    missing = [len(needs) for needs in before]
+    after: list[list[int]] = [[] for _ in before]
+    for task, needs in enumerate(before):
         for one, _ in needs:
             after[one].append(task)
-    sequence = [task for task, count in missing.items() if not count]
+    sequence = [task for task, count in enumerate(missing) if not count]
     for task in sequence:
         for other in after[task]:
             missing[other] -= 1
