@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from itertools import product
 
 import pytest
@@ -62,10 +63,14 @@ def three_chunks(row: Row) -> Problem:
     return row.problem(placement="interleaved", chunks=3, times=times)
 
 
+@cache
+def backwards_of(stages: int, microbatch: int) -> frozenset[Pass]:
+    return frozenset(Pass(BW, stage, microbatch) for stage in range(stages))
+
+
 def needs(problem: Problem, p: Pass) -> list[tuple[Pass, int]]:
     """What a pass waits for where every backward is fused."""
-    fused = {Pass(BW, stage, p.microbatch) for stage in range(problem.placement.stages)}
-    return list(problem.network.predecessors(p, fused))
+    return list(problem.network.predecessors(p, backwards_of(problem.placement.stages, p.microbatch)))
 
 
 def without_way_around(problem: Problem, p: Pass) -> list[tuple[Pass, int]]:
@@ -80,13 +85,14 @@ def without_way_around(problem: Problem, p: Pass) -> list[tuple[Pass, int]]:
 def span_without_way_around(problem: Problem, schedule: Schedule) -> int:
     """The longest any device takes when every pass starts as soon as those rules let it."""
     ends: dict[Pass, int] = {}
+    kept = {p: without_way_around(problem, p) for p in schedule.passes()}
     queues = [list(schedule.passes_on(device)) for device in range(problem.devices)]
     begun, free = ([0] * problem.devices for _ in range(2))
     for _ in schedule.passes():
         for device, queue in enumerate(queues):
-            while queue and all(before in ends for before, _ in without_way_around(problem, queue[0])):
+            while queue and all(before in ends for before, _ in kept[queue[0]]):
                 p = queue.pop(0)
-                start = max([free[device], *(ends[before] + lag for before, lag in without_way_around(problem, p))])
+                start = max([free[device], *(ends[before] + lag for before, lag in kept[p])])
                 begun[device] = begun[device] if free[device] else start
                 free[device] = ends[p] = start + problem.duration(p)
     assert not any(queues)
