@@ -212,6 +212,19 @@ def test_first_lines_lead_to_a_file(words: str, file: str) -> None:
     assert file in {place.file for place in found(words.split())}
 
 
+def test_docstrings_are_drawn_with_what_a_caller_sees(tmp_path: Path) -> None:
+    from docs.draw_docstrings import documented, main
+
+    assert main(["7", "--count", "3", "-o", str(tmp_path / "sheet.md")]) == 0
+    keys = (tmp_path / "sheet.md.key").read_text().splitlines()
+    sheet = (tmp_path / "sheet.md").read_text()
+    assert len(keys) == 3 and all(f"`{key.split()[2]}` of module" in sheet for key in keys)
+    drawn = {(one.file, one.name): one.text for one in documented()}
+    method = drawn["pipesched/registry.py", "Registry.register"]
+    assert "Its class:\n\n```python\nclass Registry(Generic[Item])" in method and "Its module: " in method
+    assert "\nTicks: TypeAlias = int" in drawn["pipesched/schedule/drawing/boxes.py", "makespan"]
+
+
 def test_the_page_of_schedules_is_current() -> None:
     from docs.make_schedules import PICTURES, page
 

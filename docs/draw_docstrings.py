@@ -1,0 +1,115 @@
+"""Draws docstrings for a reader who explains them without the code, and for the judge who compares.
+
+python -m docs.draw_docstrings 20261207 -o questions.md
+
+Writes a sheet with what a caller sees: signature, docstring, the docstrings of class and module, and the type aliases
+that the signature names; and FILE.key, which says where each one stands. The scale is at the end of "Standard terms" in
+docs/concepts.md.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("commands", "formulations", "heuristics", "pipesched", "plots", "runtime", "solver", "targets", "web")
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Documented(NamedTuple):
+    """A function, method or class with a docstring: where it stands and what its caller sees, as text."""
+
+    file: str
+    line: int
+    name: str
+    text: str
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the sheet and its key; always 0."""
+    parser = ArgumentParser("python -m docs.draw_docstrings", description=__doc__)
+    parser.formatter_class = RawDescriptionHelpFormatter
+    parser.add_argument("seed", type=int)
+    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
+    args = parser.parse_args(arguments)
+    drawn = random.Random(args.seed).sample(documented(), args.count)
+    sheet = [f"## {number}. {one.text}" for number, one in enumerate(drawn, 1)]
+    args.output.write_text("\n\n".join(sheet) + "\n", encoding="utf-8")
+    keys = [f"{number} {one.file}:{one.line} {one.name}" for number, one in enumerate(drawn, 1)]
+    args.output.with_name(f"{args.output.name}.key").write_text("\n".join(keys) + "\n", encoding="utf-8")
+    return 0
+
+
+def documented() -> list[Documented]:
+    """Return everything with a docstring in the packages of production, in the order of paths and lines."""
+    trees = {
+        path: ast.parse(path.read_text(encoding="utf-8"))
+        for package in PACKAGES
+        for path in sorted((ROOT / package).rglob("*.py"))
+    }
+    aliases = dict(alias for path, tree in trees.items() for alias in _aliases(tree, path.read_text(encoding="utf-8")))
+    found = list[Documented]()
+    for path, tree in trees.items():
+        for node, within in _defined(tree, ()):
+            document = ast.get_docstring(node)
+            if document:
+                name = ".".join([*(one.name for one in within), node.name])
+                module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+                text = [f"`{name}` of module `{module}`", _code(_signature(node)), document]
+                for one in within:
+                    text.append(f"Its {'class' if isinstance(one, ast.ClassDef) else 'function'}:")
+                    text += [_code(_signature(one)), ast.get_docstring(one) or ""]
+                text.append(f"Its module: {ast.get_docstring(tree)}")
+                named = [one.id for one in ast.walk(node) if isinstance(one, ast.Name)]
+                used = [aliases[one] for one in dict.fromkeys(named) if one in aliases and one in _signature(node)]
+                text += ["Aliases:", _code("\n".join(used))] if used else []
+                found.append(Documented(str(path.relative_to(ROOT)), node.lineno, name, "\n\n".join(text)))
+    return found
+
+
+def _defined(
+    tree: ast.AST, within: tuple[ast.ClassDef | _Function, ...]
+) -> Iterator[tuple[ast.ClassDef | _Function, tuple[ast.ClassDef | _Function, ...]]]:
+    """Yield each function and class below a node, with the functions and classes around it, outermost first."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ClassDef | _Function):
+            yield node, within
+            yield from _defined(node, (*within, node))
+        else:
+            yield from _defined(node, within)
+
+
+def _signature(node: ast.ClassDef | _Function) -> str:
+    """Return the first lines of a definition: decorators, name, parameters and result, or bases and fields."""
+    lines = [f"@{ast.unparse(one)}" for one in node.decorator_list]
+    if isinstance(node, ast.ClassDef):
+        fields = [f"    {ast.unparse(one)}" for one in node.body if isinstance(one, ast.AnnAssign)]
+        return "\n".join([*lines, f"class {node.name}({', '.join(map(ast.unparse, node.bases))})", *fields])
+    result = "" if node.returns is None else f" -> {ast.unparse(node.returns)}"
+    return "\n".join([*lines, f"def {node.name}({ast.unparse(node.args)}){result}"])
+
+
+def _aliases(tree: ast.Module, source: str) -> Iterator[tuple[str, str]]:
+    """Yield the name of each type alias of a module, and its definition with the comment above it."""
+    lines = source.splitlines()
+    for node in tree.body:
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
+            first = node.lineno - 1
+            while lines[first - 1].startswith("#"):
+                first -= 1
+            yield ast.unparse(node.target), "\n".join(lines[first : node.end_lineno])
+
+
+def _code(text: str) -> str:
+    return f"```python\n{text}\n```"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
