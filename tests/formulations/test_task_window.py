@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -18,15 +19,14 @@ from pipesched.problem.passes import BW, RECOMPUTATIONS, F, Pass
 from pipesched.problem.placement import linear
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import COMPUTE, Stage, TaskSpec
+from pipesched.schedule.gather_insertion import with_gathers
 from pipesched.schedule.schedule import schedule_of
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import list_schedules, sequential
-from solver.solve import solve
 from solver.tasks.dispatch import expanded
 from solver.tasks.placing import placed_in, put_back
 from solver.tasks.placing import schedule_of as schedule_of_placed
-from tests.support.counted import counted
 from tests.support.expert_parallel import mean_layers
 
 
@@ -109,11 +109,13 @@ GATHERED: dict[str, Any] = {
 
 def test_a_recomputation_that_a_window_adds_runs_while_its_parameters_are_there() -> None:
     """All activations are recomputed in full at first: windows then choose the other recomputation for some."""
-    problem, memory = problem_from(GATHERED), GATHERED["memory"]
-    full = problem_from(GATHERED | {"memory": memory | {"recompute": memory["recompute"][:1]}})
-    start = solve(full, counted(0)).timeline
-    assert start is not None
-    timeline = simulate(problem, start.schedule)
+    problem, backward = problem_from(GATHERED), [RECOMPUTATIONS[0], BW]
+    orders = [
+        [Pass(kind, stage, j) for j in range(2) for stage, kind in [*product(own, [F]), *product(own[::-1], backward)]]
+        for own in problem.placement.stages_of
+    ]
+    timeline = simulate(problem, with_gathers(problem, schedule_of(orders)))
+    assert not validate(timeline)
     placed, rng = placed_in(jobs_of(problem), timeline), Random(0)
     assert placed is not None
     changed = 0
