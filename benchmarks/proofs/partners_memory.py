@@ -56,6 +56,8 @@ def compare(number: int) -> tuple[Sequence[str], Sequence[str]]:
 
 def raised(problem: Problem, found: Sequence[Certificate]) -> bool:
     """Return True if the strongest of the bounds is above all that read the memory of each device alone."""
+    if not isinstance(relaxation_of(found[0].evidence), MemoryOfPartners):
+        return False
     copies = [own.offload and own.offload._replace(to=None) for own in problem.stages]
     alone = problem.with_stages(offload=copies)
     return found[0].value_ticks > certificates(alone, alone.objective)[0].value_ticks
