@@ -20,6 +20,7 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.simulation.precedence_graph import Graph
 from pipesched.simulation.simulator import latest_openings, simulate, simulate_late
 from pipesched.validation.validator import validate
+from tests.support.daily import daily
 from tests.support.in_turn import in_turn
 from tests.support.makers import (
     IsFused,
@@ -88,14 +89,14 @@ def test_every_order(one: Problem, is_fused: IsFused) -> None:
     assert not all(results)
 
 
-@in_turn("seed", range(150))
+@in_turn("seed", daily(range(150), 3))
 def test_random_orders_that_run(seed: int) -> None:
     rng = Random(seed)
     one = random_problem(rng)
     assert check(one, random_order(one, rng, pairs=0.7))
 
 
-@in_turn("seed", range(100))
+@in_turn("seed", daily(range(100), 2))
 def test_random_orders_that_mostly_do_not(seed: int) -> None:
     rng = Random(seed)
     one = random_problem(rng)
