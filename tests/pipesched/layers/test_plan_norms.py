@@ -135,7 +135,7 @@ def test_a_plan_is_the_best_of_all_partitions_and_orders(seed: int) -> None:
 def test_bounds_over_partitions_hold() -> None:
     """They count the norm, and behind it the longest step."""
     delayed = 0
-    for seed in daily(range(12), 4):
+    for seed in daily(range(12), 6):
         one = _with_norm(Random(seed))
         best, plain = (
             min((value for value in best_value(each).values() if value is not None), default=None)
