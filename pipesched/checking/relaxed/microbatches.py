@@ -55,7 +55,8 @@ def with_equal_microbatches(problem: Problem) -> Problem:
 def _times(problem: Problem, number: StageId, factor: Fraction) -> Stage:
     """Return the stage `number` with all its times and memory scaled by `factor`.
 
-    Its transfer includes the link to the next stage of its chain, which takes equally long in both directions.
+    Its transfer includes the link to the next stage of its chain, which takes equally long in both directions. Factors
+    exclude passes for parameters.
     """
     own, where = problem.stages[number], problem.placement
     after = where.next[number]
@@ -70,7 +71,7 @@ def _times(problem: Problem, number: StageId, factor: Fraction) -> Stage:
         assert whole.denominator == 1, "times and memory are whole for every micro-batch"
         return whole.numerator
 
-    copies, gather = own.offload, own.gather
+    copies = own.offload
     return replace(
         own,
         forward=times(own.forward),
@@ -92,8 +93,4 @@ def _times(problem: Problem, number: StageId, factor: Fraction) -> Stage:
             out_ticks=times(copies.out_ticks), in_ticks=times(copies.in_ticks), amount=times(copies.amount)
         ),
         recompute=tuple(mode._replace(ticks=times(mode.ticks), keeps=times(mode.keeps)) for mode in own.recompute),
-        once=tuple(one._replace(task=one.task._replace(ticks=times(one.task.ticks))) for one in own.once),
-        gather=None
-        if gather is None
-        else gather._replace(task=gather.task._replace(ticks=times(gather.task.ticks)), memory=times(gather.memory)),
     )
