@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count, islice
 from math import inf, sqrt
 from threading import Event
@@ -163,7 +164,7 @@ class _Search:
     def run(self, halt: IntArray) -> None:
         """Evaluate all starts, then run rounds of walks until another thread sets `halt[0]`.
 
-        Where work is counted the number of rounds is fixed.
+        Where work is counted the walks of each worker have as many moves as it allows.
         """
         for timeline in self.starts():
             if halt[0]:
@@ -172,17 +173,15 @@ class _Search:
         units = self.limits.deterministic
         if units is None and not kernels_for(self.problem).wait(lambda: bool(halt[0])):
             return
-        rounds = (
-            count()
-            if units is None
-            else range(max(1, int(units * _PARAMS.moves_per_work) // (_PARAMS.walk_moves * self.workers)))
-        )
+        left = inf if units is None else int(units * _PARAMS.moves_per_work) // self.workers
         with ThreadPoolExecutor(self.workers) as threads:
-            for number in rounds:
-                if halt[0]:
+            for number in count():
+                moves = int(min(left, _PARAMS.walk_moves))
+                if halt[0] or not moves:
                     return
+                left -= moves
                 jobs = range(number * self.workers, (number + 1) * self.workers)
-                found = list(threads.map(lambda job: self.walk(job, halt), jobs))
+                found = list(threads.map(partial(self.walk, moves=moves, halt=halt), jobs))
                 self.keep([timeline for timeline in found if timeline is not None])
 
     def starts(self) -> Sequence[Timeline]:
@@ -195,13 +194,17 @@ class _Search:
             timed(self.problem, one) for one in (self.solution.timeline.schedule, *fitting, *lists) for timed in timings
         ]
 
-    def walk(self, job: int, halt: IntArray) -> Timeline | None:
+    def walk(self, job: int, moves: int, halt: IntArray) -> Timeline | None:
+        """Make walk number `job`, of `moves` moves, from a timeline of the pool; return the best one it met.
+
+        None where the orders of the start cannot be changed. Another thread may end it by setting `halt[0]`.
+        """
         start = self.pool[job // len(_PARAMS.temperatures) % len(self.pool)][1]
         seed, search = self.limits.seed * 1_000_003 + job, equal_value_search(start)
         if search is None:
             return None
         heat = _PARAMS.temperatures[job % len(_PARAMS.temperatures)]
-        return search.for_mean(self.walking, None, (heat, heat / _PARAMS.cooling), _PARAMS.walk_moves, seed, halt)
+        return search.for_mean(self.walking, None, (heat, heat / _PARAMS.cooling), moves, seed, halt)
 
     def keep(self, timelines: Sequence[Timeline]) -> None:
         """Add timelines to the pool, which keeps the few of least mean; a mean that is there already is not added."""

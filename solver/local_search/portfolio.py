@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from itertools import count
 
 import numpy as np
 
@@ -126,24 +125,25 @@ class OrderSearch:
         self.workers = limits.workers or os.cpu_count() or 1
 
     def run(self, seconds: float, offer: Callable[[Schedule], Timeline | None]) -> bool:
-        """Anneal for `seconds`, or a number of rounds if work is counted; False if nothing can move, else True.
+        """Anneal for `seconds`, or as many moves as the counted work allows; False if nothing can move, else True.
 
         `offer` is called with the best schedule of every run, and returns its timeline if it is now the best, else
         None. Ends early once `done()` is True. Nothing can move if the best schedule has no units for annealing.
         """
         if self._annealer(self.best)[0] is None:
             return False
-        deadline, moves = time.monotonic() + seconds, self._first_round
+        deadline, moves, counted = time.monotonic() + seconds, self._first_round, self._counted_moves()
         self._halt[0] = False
         with ThreadPoolExecutor(self.workers) as pool:
-            for _ in self._rounds():
-                left = deadline - time.monotonic()
-                if self.done() or (self.limits.deterministic is None and left <= 0):
+            while not self.done():
+                before = self.best
+                if counted is not None:
+                    fitting = min(moves, counted)
+                    counted -= fitting
+                else:
+                    fitting = self._moves_until(deadline, moves)
+                if fitting <= 0:
                     break
-                before, fitting = self.best, moves
-                if self.limits.deterministic is None:
-                    # The first job measures the speed for the others.
-                    fitting = int(min(moves, left * self._per_second)) or self._first_round // PORTFOLIO.moves_per_unit
                 self._round(pool, fitting, deadline, offer)
                 better = length_of(self.best) < length_of(before)
                 moves = self._first_round if better else int(moves * PORTFOLIO.round_growth)
@@ -190,12 +190,21 @@ class OrderSearch:
         used = {id(self.best), *(id(one.timeline) for one in self._pool.members)}
         self._annealers = {key: made for key, made in self._annealers.items() if key in used}
 
-    def _rounds(self) -> Sequence[int] | count[int]:
-        if self.limits.deterministic is None:
-            return count()
-        return range(
-            max(1, int(self.limits.deterministic * PORTFOLIO.moves_per_work) // (self._first_round * self.workers))
-        )
+    def _counted_moves(self) -> int | None:
+        """Return how many moves each worker may make for the counted work; None where seconds count."""
+        units = self.limits.deterministic
+        return None if units is None else int(units * PORTFOLIO.moves_per_work) // self.workers
+
+    def _moves_until(self, deadline: float, most: int) -> int:
+        """Return how many moves a worker makes before `deadline` by the last round's speed, at most `most`.
+
+        `deadline` is in seconds of the monotonic clock; 0 after it. The first round, of a move for each unit, measures
+        the speed.
+        """
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return 0
+        return int(min(most, left * self._per_second)) or self._first_round // PORTFOLIO.moves_per_unit
 
     def _member(self, number: int, best: Timeline) -> Member | None:
         """Return the pool member from which run `number` starts (every third run); None: from the best schedule."""
