@@ -78,14 +78,12 @@ def cells_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def pictures_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pictures become empty files, for tests of commands that assert nothing of them: drawing takes a second each."""
-    from matplotlib.figure import Figure
+def pictures_are_empty() -> Iterator[None]:
+    """Pictures become empty files."""
+    from tests.support.pictures import empty_pictures
 
-    from plots import render
-
-    monkeypatch.setattr(render, "_lay_out", lambda _: None)
-    monkeypatch.setattr(Figure, "savefig", lambda *_, **__: None)
+    with empty_pictures():
+        yield
 
 
 # Of CP-SAT's units of work for a second of `--time-limit`.
@@ -103,9 +101,9 @@ def work_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "Limits", limits)
 
 
-# Compiled in one process each, none of what another compiles. All tests call all of it.
+# Compiled in one process each, none of what another compiles, for some of the tests and for all of them.
 _CALLED_BY_MOST = "search modes", "lists"
-_CALLED_BY_SOME = "tasks tabu", "diagrams long-diagrams labels beam no-wait"
+_CALLED_BY_ALL = "search modes lists tasks tabu", "diagrams long-diagrams labels beam no-wait"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -119,7 +117,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     paths = {Path(config.invocation_params.dir, one).resolve() for one in config.args}
     every = paths == {ROOT / "tests"} and not config.option.keyword
-    rows = [f"{one} {more if every else ''}" for one, more in zip(_CALLED_BY_MOST, _CALLED_BY_SOME, strict=True)]
+    rows = _CALLED_BY_ALL if every else _CALLED_BY_MOST
     lacking = [[one.name for one in ALL_KERNELS if one.name in row.split() and not one.mark.exists()] for row in rows]
     module = "solver.engine.compile_kernels"
     under_way = [subprocess.Popen([sys.executable, "-m", module, *names], cwd=ROOT) for names in lacking if names]

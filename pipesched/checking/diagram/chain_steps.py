@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from pipesched.checking.diagram.completion import FOREVER
+from pipesched.checking.diagram.labels import copy_times
 from pipesched.checking.diagram.model import Labels, Layer, Numbers, Reached, Successors
 from pipesched.checking.diagram.moves import moves_from, raise_times, run_move, waiting
 from pipesched.checking.diagram.projected_completion import SmallerBounds, clear_excluded
@@ -108,7 +109,8 @@ def expand(
         for k in range(at[one], at[one + 1]):
             if found == len(keys):
                 keys, new = np.concatenate((keys, keys)), np.concatenate((new, new))
-            looked, new[found], keys[found] = looked + 1, labels[k], key
+            looked, keys[found] = looked + 1, key
+            copy_times(labels[k], new[found])
             done = run_move(new[found], n, g, run[one], may, steps) + tail
             if over:
                 for device in steps.counted:

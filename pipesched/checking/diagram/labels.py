@@ -34,7 +34,8 @@ def prune_and_merge(labels: Labels, order: Numbers, at: Numbers, width: int) -> 
         numbers, tops = _numbers(of_state)
         for one in np.argsort(_sums(of_state), kind="mergesort"):
             if not _is_dominated(kept[since:total], digits[since:total], of_state[one], numbers[one], tops):
-                kept[total], digits[total] = of_state[one], numbers[one]
+                copy_times(of_state[one], kept[total])
+                digits[total] = numbers[one]
                 total += 1
         if total - since > width:
             undominated = kept[since:total].copy()
@@ -42,9 +43,16 @@ def prune_and_merge(labels: Labels, order: Numbers, at: Numbers, width: int) -> 
             _merge(undominated, width)
             total = since + width
             for n in range(width):
-                kept[since + n] = undominated[n]
+                copy_times(undominated[n], kept[since + n])
         counts[state] = total - since
     return counts, kept[:total].copy()
+
+
+@inner
+def copy_times(label: Labels, row: Labels) -> None:
+    """Copy the times of `label` to `row`, one by one: Numba takes two seconds to compile a row set to another."""
+    for place in range(len(label)):
+        row[place] = label[place]
 
 
 @compiled
@@ -131,9 +139,9 @@ def _sort_lexicographically(labels: Labels) -> None:
     for one in range(1, len(labels)):
         place, row = one, labels[one].copy()
         while place > 0 and sums[place - 1] == sums[one] and _precedes(row, labels[place - 1]):
-            labels[place] = labels[place - 1]
+            copy_times(labels[place - 1], labels[place])
             place -= 1
-        labels[place] = row
+        copy_times(row, labels[place])
 
 
 @compiled

@@ -127,6 +127,16 @@ def go_on(shop: Shop, s: int, touched: Array, many: int) -> int:
     return many
 
 
+@part
+def touch_all(touched: Array, count: int) -> None:
+    """Write the devices 0 to `count` - 1 to the first entries of `touched`, one by one.
+
+    Numba takes two seconds to compile a slice that is set to an array.
+    """
+    for device in range(count):
+        touched[device] = device
+
+
 def run_list(shop: Shop, rules: Rules, put: Array, halt: Array) -> tuple[int, int, int, int, int]:
     """Make a list schedule: fill `put` with (kind, stage, micro-batch), a row for each pass in the order of scheduling.
 
@@ -138,7 +148,7 @@ def run_list(shop: Shop, rules: Rules, put: Array, halt: Array) -> tuple[int, in
     state, count = nothing_put(shop), len(shop.devices)
     now, left = state.now, 2 * (shop.stages[:, STOP] - shop.stages[:, FIRST]).sum()
     touched, many, later = np.zeros(2 * len(shop.near) + count, np.int64), count, rules.flags[LATER] != 0
-    touched[:count] = np.arange(count)
+    touch_all(touched, count)
     done, restrained = 0, True
     while not halt[0]:
         for k in range(many):
@@ -160,9 +170,13 @@ def run_list(shop: Shop, rules: Rules, put: Array, halt: Array) -> tuple[int, in
         if best < 0 or not restrained:
             # No pass could run: for one pass the memory that is reserved against deadlocks may be used.
             restrained, many = best >= 0, count
-            touched[:count] = np.arange(count)
-    spans = now[:, FREE] - np.maximum(now[:, OPENED], 0)
-    return (-1 if left else done), spans.max(), now[:, FREE].max(), spans.sum(), now[:, FREE].sum()
+            touch_all(touched, count)
+    longest, latest, spans, ends = 0, 0, 0, 0
+    for device in range(count):
+        end = now[device, FREE]
+        span = end - max(now[device, OPENED], 0)
+        longest, latest, spans, ends = max(longest, span), max(latest, end), spans + span, ends + end
+    return (-1 if left else done), longest, latest, spans, ends
 
 
 compiled_run = compiled(run_list)
