@@ -14,6 +14,7 @@ import random
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def documented() -> list[Documented]:
+@cache
+def documented() -> Sequence[Documented]:
     """Return everything with a docstring in the packages of production, in the order of paths and lines."""
     trees = {
         path: ast.parse(path.read_text(encoding="utf-8"))
