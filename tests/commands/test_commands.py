@@ -21,6 +21,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.validation.validator import validate
 from pipesched.version import VERSION
 from solver.engine import analytic_bounds
+from tests.support.pictures import empty_pictures
 from tests.support.report_text import report_text
 
 # The names the contract promises.
@@ -46,7 +47,8 @@ SURE = ["--workers", "1", "--time-limit", "60"]
 
 @pytest.fixture
 def solved(small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    assert main(["solve", small, "-o", str(tmp_path / "out"), *SURE]) == 0
+    with empty_pictures():
+        assert main(["solve", small, "-o", str(tmp_path / "out"), *SURE]) == 0
     capsys.readouterr()
     return tmp_path / "out" / "schedule.json"
 
@@ -162,6 +164,7 @@ def test_compare_lists_on_long_problems_what_the_search_left_out(
     assert {row["schedule"] for row in json.loads(capsys.readouterr().out)["rows"]} == {"1f1b", "zb-h1", "pipesched"}
 
 
+@pytest.mark.usefixtures("pictures_are_empty")
 def test_what_was_found_is_told_even_where_a_file_cannot_be_written(
     small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -323,6 +326,7 @@ def test_plot_draws_a_part(solved: Path, tmp_path: Path) -> None:
     assert part.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.usefixtures("pictures_are_empty")
 def test_the_period_has_its_column_wherever_it_is_minimised(
     small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -451,6 +455,7 @@ def test_version_names_what_results_depend_on(
 
 
 @pytest.mark.meets_defects
+@pytest.mark.usefixtures("pictures_are_empty")
 def test_a_defect_of_the_tool_is_told_and_no_traceback(
     small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -265,6 +265,7 @@ def test_an_objective_that_the_file_cannot_have_is_refused(
     assert line.endswith(f"plan.yaml: objective: {said}")
 
 
+@pytest.mark.usefixtures("work_is_counted")
 def test_the_objective_iteration_is_the_files_own_where_the_next_one_overlaps(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

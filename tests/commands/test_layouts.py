@@ -45,7 +45,7 @@ def test_from_a_configuration_to_the_plan_of_the_best_layout(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    words = ["layouts", str(source(kind, tmp_path)), *WORDS, "--time-limit", "3", "-o", str(out)]
+    words = ["layouts", str(source(kind, tmp_path)), *WORDS, "--time-limit", "2", "-o", str(out)]
     found = answer(words, capsys)
     rows = found["rows"]
     sizes = [[row[name] for name in ("tensor", "context", "pipeline", "data")] for row in rows]
@@ -139,7 +139,7 @@ def test_rates_of_a_plan_file_and_a_device_of_which_few_steps_are_known(
 
 def test_sizes_of_a_micro_batch_for_a_fixed_batch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["layouts", str(source("dense", tmp_path)), "--gpus", "8", "--hardware", "h100-80gb", "--workers", "1"]
-    found = answer([*words, "--batch", "16", "--tensor", "2", "--time-limit", "6"], capsys)
+    found = answer([*words, "--batch", "16", "--tensor", "2", "--time-limit", "2"], capsys)
     rows = found["rows"]
     assert found["sequences"] == 16 and {row["microbatch_size"] for row in rows} == {1, 2, 4}
     assert all(row["microbatches"] * row["data"] * row["microbatch_size"] == 16 for row in rows)
@@ -149,7 +149,7 @@ def test_sizes_of_a_micro_batch_for_a_fixed_batch(tmp_path: Path, capsys: pytest
     }
     least = min(best.values())
     assert found["by_microbatch_size"] == pytest.approx({str(size): step / least - 1 for size, step in best.items()})
-    assert main([*words, "--batch", "16", "--microbatch-size", "2", "--tensor", "2", "--time-limit", "3"]) == 0
+    assert main([*words, "--batch", "16", "--microbatch-size", "2", "--tensor", "2", "--time-limit", "1"]) == 0
     assert "8 x h100-80gb, 16 sequences of 4096 tokens" in capsys.readouterr().out
 
 

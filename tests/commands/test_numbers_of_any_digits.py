@@ -18,6 +18,8 @@ from commands.main import main
 from commands.shared.catalogue import Exit
 from tests.support.daily import DAY
 
+pytestmark = pytest.mark.usefixtures("pictures_are_empty")
+
 DRAWN = int(os.environ.get("NUMBERS", "1"))
 SEEDS = range(DAY, DAY + DRAWN)
 PLACEMENTS: tuple[dict[str, Any], ...] = (

@@ -13,6 +13,8 @@ from commands.shared.output_folder import MANIFEST, record_output
 from pipesched.version import VERSION
 from runtime.pytorch.processes.launch import RunFailed
 
+pytestmark = pytest.mark.usefixtures("pictures_are_empty")
+
 SURE = ["--workers", "1", "--time-limit", "60"]
 TIMES = "times: {forward: 1, backward: 1, weight: 1}"
 LINEAR = f"{{devices: 2, microbatches: 2, {TIMES}}}"

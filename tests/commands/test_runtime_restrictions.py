@@ -87,6 +87,7 @@ def test_a_loop_of_many_chunks_is_for_torchtitan() -> None:
     assert done.timeline is not None
 
 
+@pytest.mark.usefixtures("pictures_are_empty")
 def test_solve_for_writes_the_runtimes_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "small.yaml"
     path.write_text("devices: 2\nmicrobatches: 4\ntimes: {forward: 2, backward: 2, weight: 1}\n")

@@ -25,6 +25,8 @@ from solver.sweeps.run_sweep import Moment
 from tests.support.command_forks import command
 from tests.support.sweeps import hard, outcome, sweep
 
+pytestmark = pytest.mark.usefixtures("pictures_are_empty")
+
 SMALL = """
 devices: 2
 microbatches: 3

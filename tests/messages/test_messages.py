@@ -8,6 +8,7 @@ from tests.messages.cases import TOPICS
 from tests.messages.transcript import held, transcript
 
 
+@pytest.mark.usefixtures("pictures_are_empty")
 @pytest.mark.parametrize("topic", TOPICS)
 def test_commands_say_what_is_held(topic: str) -> None:
     assert transcript(topic) == held(topic).read_text(encoding="utf-8"), (

@@ -91,6 +91,7 @@ def hold(store: Path, sweep: Sweep, reported: set[tuple[str, str]]) -> None:
 
 
 @pytest.mark.usefixtures("cells_in_turn")
+@pytest.mark.usefixtures("pictures_are_empty")
 def test_a_killed_sweep_goes_on_where_it_was(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
