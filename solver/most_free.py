@@ -75,7 +75,11 @@ class _Amounts:
         return stopped or self._left().seconds <= 0 or self._left().deterministic == 0
 
     def ask(self, amount: MemorySteps) -> None:
-        """Search for a schedule that leaves an amount free, and set `low`, or `tried` and perhaps `bound`."""
+        """Search for a schedule that leaves `amount` free on every device, and narrow the bisection.
+
+        If one is found, `low` is `amount`, even if the schedule leaves more; else `tried` is `amount`, and `bound` is
+        less than it if there is proof that no schedule leaves it.
+        """
         found = self._search(reserving(self._problem, amount), self._part())
         self._last = found
         if found.timeline is not None:

@@ -296,11 +296,11 @@ class PlanProblem:
         return tuple(self.cluster.slowness_of(placement.stage_device[stage]) for stage in placement.chains[0])
 
     def stage(self, costs: StageCosts, in_pieces: bool, stages: int, passes: int) -> Stage:
-        """Return a stage of the problem from its costs.
+        """Return a stage of the problem, in ticks and steps of memory, from its costs in the file's units.
 
         `costs` are those on its device. `stages` is the number of stages that share a limit of gatherings, `passes`
-        that of the stage's forwards; both matter only if parameters are gathered. With `in_pieces` the costs are those
-        of a piece of a micro-batch.
+        that of the stage's forwards in an iteration; both matter only if parameters are gathered. With `in_pieces` the
+        costs are those of a piece of a micro-batch, and `kept_for_later` is its `kv_cache`; else it has none.
         """
         own = self.model.parameters
         each_pass = own.gather is not None and own.gather.each_pass

@@ -123,7 +123,8 @@ class _Other:
 def _left(here: OneDevice) -> Iterator[tuple[int, int, Ticks]]:
     """Yield possible numbers of backwards left, on the first and on each later stage, and the most ticks of work left.
 
-    Raises `RefusedEvidenceError` if there are too many.
+    Each number is at least 1, the second at most the first; of a single stage they are equal. Memory holds the
+    activations of all these backwards. `RefusedEvidenceError` is raised after too many have been yielded.
     """
     stages, numbers = [here.problem.stages[s] for s in here.stages], 0
     everything = here.count[here.stages[0]]

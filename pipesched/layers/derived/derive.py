@@ -93,9 +93,11 @@ class Derived:
 class _Kind(NamedTuple):
     """A type of layer, of which a model has `number`: its matrix products, parameters, activations, and memory traffic.
 
-    It reads `inputs` hidden states and moves `traffic` bytes in the forward besides products. `layer` is what the layer
-    has; None for the head. `adapters` are the parameters of its LoRA adapters. `converted` are the bytes moved in the
-    forward and in the backward, to keep the activation function's input in another format and for a head in one.
+    `products`, `traffic`, `activation` and `converted` are those of one device and micro-batch; `parameters` and
+    `adapters` (those of its LoRA adapters) count the whole layer, before parallelism divides it. It reads `inputs`
+    hidden states and moves `traffic` bytes in the forward besides products. `layer` is what the layer has; None for the
+    head. An embedding has no such type. `converted` are the bytes moved in the forward and in the backward, to keep the
+    activation function's input in another format and for a head in one.
     """
 
     name: str

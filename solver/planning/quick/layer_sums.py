@@ -66,7 +66,8 @@ class LayerSums:
     def _full(self, which: WholeArray) -> RecomputeSums | None:
         """Return the prefix sums of time added and memory saved, over transformer layers all recomputed whole.
 
-        `which` has the index of each layer's type in the model's `kinds`. None without any, or if one has no such mode.
+        `which` has for each transformer layer, in order, the index of its type in the model's `kinds`; entry n of the
+        sums is over the first n of these. None without any, or if one has no such mode.
         """
         modes = {name: mode for name, kind in self._kinds.items() for mode in kind.recompute if mode.name in FULL}
         names = [*self._kinds]

@@ -105,7 +105,9 @@ class FirstPlans:
     def _starting(self, known: Schedule | None, fit: MemoryFit | None, late: Callable[[], bool]) -> Iterator[Partition]:
         """Yield the starting partitions, made before `late()`, that may be better than the best plan.
 
-        Those that lack least memory are first, then those of least load.
+        Those on which the order lacks least memory, by `fit`, are first, then those of least load. Where it lacks any
+        and does not depend on the costs, the partition is left out. `fit` is None where memory is not limited or the
+        order `known` is None (not applicable).
         """
         plan, choice, found = self._of.plan, self._of.choice, list[tuple[Partition, Problem]]()
         for one in starting_partitions(plan, choice, known):
