@@ -24,12 +24,33 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Documented(NamedTuple):
-    """A function, method or class with a docstring: where it stands and what its caller sees, as text."""
+    """A function, method or class with a docstring: where it stands, and what it is defined in, outermost first."""
 
-    file: str
-    line: int
-    name: str
-    text: str
+    path: Path
+    node: ast.ClassDef | _Function
+    within: tuple[ast.ClassDef | _Function, ...]
+
+    @property
+    def name(self) -> str:
+        return ".".join(one.name for one in (*self.within, self.node))
+
+    @property
+    def file(self) -> str:
+        return str(self.path.relative_to(ROOT))
+
+    def text(self) -> str:
+        """Return what its caller sees: signature, docstrings, and the type aliases that the signature names."""
+        module = ".".join(self.path.relative_to(ROOT).with_suffix("").parts)
+        signature = _signature(self.node)
+        text = [f"`{self.name}` of module `{module}`", _code(signature), ast.get_docstring(self.node) or ""]
+        for one in self.within:
+            text.append(f"Its {'class' if isinstance(one, ast.ClassDef) else 'function'}:")
+            text += [_code(_signature(one)), ast.get_docstring(one) or ""]
+        text.append(f"Its module: {ast.get_docstring(_trees()[self.path])}")
+        named = dict.fromkeys(one.id for one in ast.walk(self.node) if isinstance(one, ast.Name))
+        used = [_aliases()[one] for one in named if one in _aliases() and one in signature]
+        text += ["Aliases:", _code("\n".join(used))] if used else []
+        return "\n\n".join(text)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,39 +62,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
     args = parser.parse_args(arguments)
     drawn = random.Random(args.seed).sample(documented(), args.count)
-    sheet = [f"## {number}. {one.text}" for number, one in enumerate(drawn, 1)]
+    sheet = [f"## {number}. {one.text()}" for number, one in enumerate(drawn, 1)]
     args.output.write_text("\n\n".join(sheet) + "\n", encoding="utf-8")
-    keys = [f"{number} {one.file}:{one.line} {one.name}" for number, one in enumerate(drawn, 1)]
+    keys = [f"{number} {one.file}:{one.node.lineno} {one.name}" for number, one in enumerate(drawn, 1)]
     args.output.with_name(f"{args.output.name}.key").write_text("\n".join(keys) + "\n", encoding="utf-8")
     return 0
 
 
-@cache
-def documented() -> Sequence[Documented]:
+def documented() -> list[Documented]:
     """Return everything with a docstring in the packages of production, in the order of paths and lines."""
-    trees = {
+    return [
+        Documented(path, node, within)
+        for path, tree in _trees().items()
+        for node, within in _defined(tree, ())
+        if ast.get_docstring(node)
+    ]
+
+
+@cache
+def _trees() -> dict[Path, ast.Module]:
+    return {
         path: ast.parse(path.read_text(encoding="utf-8"))
         for package in PACKAGES
         for path in sorted((ROOT / package).rglob("*.py"))
     }
-    aliases = dict(alias for path, tree in trees.items() for alias in _aliases(tree, path.read_text(encoding="utf-8")))
-    found = list[Documented]()
-    for path, tree in trees.items():
-        for node, within in _defined(tree, ()):
-            document = ast.get_docstring(node)
-            if document:
-                name = ".".join([*(one.name for one in within), node.name])
-                module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-                text = [f"`{name}` of module `{module}`", _code(_signature(node)), document]
-                for one in within:
-                    text.append(f"Its {'class' if isinstance(one, ast.ClassDef) else 'function'}:")
-                    text += [_code(_signature(one)), ast.get_docstring(one) or ""]
-                text.append(f"Its module: {ast.get_docstring(tree)}")
-                named = [one.id for one in ast.walk(node) if isinstance(one, ast.Name)]
-                used = [aliases[one] for one in dict.fromkeys(named) if one in aliases and one in _signature(node)]
-                text += ["Aliases:", _code("\n".join(used))] if used else []
-                found.append(Documented(str(path.relative_to(ROOT)), node.lineno, name, "\n\n".join(text)))
-    return found
 
 
 def _defined(
@@ -84,7 +96,7 @@ def _defined(
         if isinstance(node, ast.ClassDef | _Function):
             yield node, within
             yield from _defined(node, (*within, node))
-        else:
+        elif not isinstance(node, ast.expr):
             yield from _defined(node, within)
 
 
@@ -98,15 +110,23 @@ def _signature(node: ast.ClassDef | _Function) -> str:
     return "\n".join([*lines, f"def {node.name}({ast.unparse(node.args)}){result}"])
 
 
-def _aliases(tree: ast.Module, source: str) -> Iterator[tuple[str, str]]:
-    """Yield the name of each type alias of a module, and its definition with the comment above it."""
-    lines = source.splitlines()
-    for node in tree.body:
-        if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
+@cache
+def _aliases() -> dict[str, str]:
+    """Return by the name of each type alias of any module its definition with the comment above it."""
+    found = {}
+    for path, tree in _trees().items():
+        aliases = [one for one in tree.body if isinstance(one, ast.AnnAssign) and _is_alias(one)]
+        lines = path.read_text(encoding="utf-8").splitlines() if aliases else []
+        for node in aliases:
             first = node.lineno - 1
             while lines[first - 1].startswith("#"):
                 first -= 1
-            yield ast.unparse(node.target), "\n".join(lines[first : node.end_lineno])
+            found[ast.unparse(node.target)] = "\n".join(lines[first : node.end_lineno])
+    return found
+
+
+def _is_alias(node: ast.AnnAssign) -> bool:
+    return ast.unparse(node.annotation) == "TypeAlias"
 
 
 def _code(text: str) -> str:

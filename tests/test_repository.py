@@ -219,10 +219,10 @@ def test_docstrings_are_drawn_with_what_a_caller_sees(tmp_path: Path) -> None:
     keys = (tmp_path / "sheet.md.key").read_text().splitlines()
     sheet = (tmp_path / "sheet.md").read_text()
     assert len(keys) == 3 and all(f"`{key.split()[2]}` of module" in sheet for key in keys)
-    drawn = {(one.file, one.name): one.text for one in documented()}
-    method = drawn["pipesched/registry.py", "Registry.register"]
+    every = {(one.file, one.name): one for one in documented()}
+    method = every["pipesched/registry.py", "Registry.register"].text()
     assert "Its class:\n\n```python\nclass Registry(Generic[Item])" in method and "Its module: " in method
-    assert "\nTicks: TypeAlias = int" in drawn["pipesched/schedule/drawing/boxes.py", "makespan"]
+    assert "\nTicks: TypeAlias = int" in every["pipesched/schedule/drawing/boxes.py", "makespan"].text()
 
 
 def test_the_page_of_schedules_is_current() -> None:
