@@ -54,7 +54,7 @@ def leaving_most(search: Callable[[Problem, Limits], Solution], problem: Problem
 class _Amounts:
     """Bisection over the free memory on every device, in steps of memory.
 
-    `low` is the largest amount that a schedule found leaves free, -1 until there is one; `tried` is the smallest for
+    `low` is the largest amount asked for which a schedule was found, -1 until there is one; `tried` is the smallest for
     which none was found; no schedule leaves more than `bound`.
     """
 

@@ -300,7 +300,9 @@ class PlanProblem:
 
         `costs` are those on its device. `stages` is the number of stages that share a limit of gatherings, `passes`
         that of the stage's forwards in an iteration; both matter only if parameters are gathered. With `in_pieces` the
-        costs are those of a piece of a micro-batch, and `kept_for_later` is its `kv_cache`; else it has none.
+        costs are those of a piece of a micro-batch, and `kept_for_later` is its `kv_cache`; else it has none. The costs
+        include recomputation, of which the stage has no modes. Parameters gathered before each pass are tasks of the
+        passes, and `gather` is then None.
         """
         own = self.model.parameters
         each_pass = own.gather is not None and own.gather.each_pass

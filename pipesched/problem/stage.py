@@ -269,7 +269,7 @@ class Stage:
     def tasks_after_receipt(self, kind: PassKind) -> tuple[TaskSpec, ...]:
         """Return the tasks of a kind of pass, as `tasks_of`, without a first task that receives the tensor.
 
-        In the tasks of W, the indices `after` then count the tasks of B without its receipt, too.
+        In the tasks of W, the indices `after` are then those of the tasks of B without its receipt.
         """
         tasks, backward = self.tasks_of(kind), self.tasks_of(B) if kind is W else ()
         if kind is W and backward[0].receives:

@@ -48,10 +48,10 @@ def _write(model: StagedModel) -> PartitionSettings:
 
 
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """Return the layers of each stage from either list: `15,15,16`, or rows of devices with columns of chunks.
+    """Return the stages of either list of transformer layers: `15,15,16`, or rows of devices with columns of chunks.
 
-    Rows may have a factor, as in `[[0,1],[1,1]*2,[3,0]]`. `BadInput` for anything else, or if the numbers do not fit
-    `devices` and `layers`.
+    The first stage has the embedding in addition, the last one the head. Rows may have a factor, as in
+    `[[0,1],[1,1]*2,[3,0]]`. `BadInput` for anything else, or if the numbers do not fit `devices` and `layers`.
     """
     if text.strip().startswith("[["):
         table = rows(_NAME, _unrolled(text))

@@ -22,7 +22,7 @@ _SHARE, _LEAST_SECONDS = 0.05, 1.0
 
 
 def add_robust(parser: ArgumentParser) -> None:
-    """Add the option `--robust`: the relative standard deviation of durations as a share, None where not given."""
+    """Add the option `--robust`: the relative standard deviation of durations, a `Fraction` from 0 to 1, else None."""
     parser.add_argument(
         "--robust",
         type=share,

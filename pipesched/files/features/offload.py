@@ -154,9 +154,9 @@ def _host_groups(form: ProblemForm) -> Groups:
 
 
 def _limits(form: ProblemForm) -> Iterator[tuple[object, list[Fraction]]]:
-    """Yield the capacities of the hosts as a column, one for each host; nothing where the file gives none.
+    """Yield one column, with the capacity of each host; none without a host capacity or where no stage may offload.
 
-    A column is (name, amounts in the file's unit in the order of `_host_groups`).
+    The column is (name, amounts in the file's unit in the order of `_host_groups`).
     """
     groups = _host_groups(form)
     if groups:

@@ -107,7 +107,7 @@ class FirstPlans:
 
         Those on which the order lacks least memory, by `fit`, are first, then those of least load. Where it lacks any
         and does not depend on the costs, the partition is left out. `fit` is None where memory is not limited or the
-        order `known` is None (not applicable).
+        order does not apply. `known` is the order made without a memory limit, None if it does not apply.
         """
         plan, choice, found = self._of.plan, self._of.choice, list[tuple[Partition, Problem]]()
         for one in starting_partitions(plan, choice, known):

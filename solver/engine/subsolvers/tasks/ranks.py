@@ -69,7 +69,8 @@ class TaskRanks:
     ) -> tuple[TimeSteps, dict[JobId, TimeSteps]]:
         """Anneal from `starts` (steps by job); return the latest end and the starts of the best schedule, in steps.
 
-        `seed` is that of the random numbers.
+        They are those of `starts` if no schedule ends sooner. `seed` is that of the random numbers. Threads may share
+        `serial`, which stays as it is.
         """
         own = serial.twin()
         ranks = RankSearch(own, starts, seed)
