@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipesched.compiled import compiled
+from pipesched.compiled import compiled, substituted
 from solver.diagram.steps import Numbers
 
 # Bits of a word; the top one stays 0.
 _BITS = 63
-# Upper limit of a sum of times multiplied by a number of labels.
-_LONGEST = 2**62
 # Number of words that are compared before the result is examined.
 _AT_ONCE = 32
 
@@ -45,7 +43,7 @@ def reduced(keys: Numbers, labels: Numbers, width: int) -> tuple[Numbers, Number
     return states[:found].copy(), first[: found + 1].copy(), kept[:total].copy(), merges
 
 
-@compiled
+@substituted  # compiled by itself as well, it would be optimized twice
 def append_reduced(labels: Numbers, width: int, kept: Numbers, total: int, words: Numbers) -> int:
     """Append the non-dominated labels of one state to the rows of `kept` from `total` on; merge those beyond `width`.
 
@@ -77,12 +75,25 @@ def append_reduced(labels: Numbers, width: int, kept: Numbers, total: int, words
 def _in_turn(sums: Numbers) -> Numbers:
     """Return the indices of labels in ascending order of their sums, ties in the order given.
 
-    Where numbers allow it, sum and index are sorted as one integer, which is faster than a stable sort.
+    A merge sort: Numba takes seconds to compile NumPy's sorts.
     """
-    count, more = len(sums), sums - sums.min()
-    if more.max() < _LONGEST // count:
-        return np.sort(more * count + np.arange(count)) % count
-    return np.argsort(more, kind="mergesort")
+    count, size = len(sums), 1
+    order, merged = np.empty(count, np.int64), np.empty(count, np.int64)
+    for number in range(count):
+        order[number] = number
+    while size < count:
+        for since in range(0, count, 2 * size):
+            left, middle, until = since, min(since + size, count), min(since + 2 * size, count)
+            right = middle
+            for place in range(since, until):
+                if left < middle and (right == until or sums[order[left]] <= sums[order[right]]):
+                    merged[place] = order[left]
+                    left += 1
+                else:
+                    merged[place] = order[right]
+                    right += 1
+        order, merged, size = merged, order, 2 * size
+    return order
 
 
 @compiled
@@ -105,18 +116,22 @@ def _words(labels: Numbers) -> tuple[Numbers, Numbers, int]:
             least[time] = min(least[time], labels[label, time])
             most[time] = max(most[time], labels[label, time])
             sums[label] += labels[label, time]
-    times = np.flatnonzero(most > least)[: _BITS // 2]
-    each = _BITS // max(1, len(times))
-    # Rounding is monotone: a time that is no larger stays no larger.
-    scale = (min(1 << (each - 1), 1 << 20) - 0.5) / np.maximum(1, most - least)
+    times, scale, parts = np.empty(size, np.int64), np.empty(size, np.float64), 0
+    for time in range(size):
+        if most[time] > least[time] and parts < _BITS // 2:
+            times[parts] = time
+            parts += 1
+    each = _BITS // max(1, parts)
     found, free = np.zeros(count, np.int64), 0
-    for place in range(len(times)):
+    for place in range(parts):
+        # Rounding is monotone: a time that is no larger stays no larger.
+        scale[place] = (min(1 << (each - 1), 1 << 20) - 0.5) / (most[times[place]] - least[times[place]])
         free |= 1 << ((place + 1) * each - 1)
     for label in range(count):
         word = np.int64(0)
-        for place in range(len(times)):
+        for place in range(parts):
             time = times[place]
-            word |= np.int64((labels[label, time] - least[time]) * scale[time]) << (place * each)
+            word |= np.int64((labels[label, time] - least[time]) * scale[place]) << (place * each)
         found[label] = word
     return found, sums, free
 
@@ -156,14 +171,20 @@ def _merge(kept: Numbers, width: int) -> None:
 
     That one gets the minimum of each time; lowering counts as the sum over its times, in ticks.
     """
-    stay, lowered_by = np.ascontiguousarray(kept[:width].T), np.empty(width, np.int64)
+    stay, lowered_by = np.empty((kept.shape[1], width), kept.dtype), np.empty(width, np.int64)
+    for one in range(width):
+        for time in range(kept.shape[1]):
+            stay[time, one] = kept[one, time]
     for other in range(width, len(kept)):
         for one in range(width):
             lowered_by[one] = 0
         for time in range(kept.shape[1]):
             for one in range(width):  # innermost, so that several are compared at once
                 lowered_by[one] += max(0, stay[time, one] - kept[other, time])
-        nearest = lowered_by.argmin()
+        nearest = 0
+        for one in range(1, width):
+            if lowered_by[one] < lowered_by[nearest]:
+                nearest = one
         for time in range(kept.shape[1]):
             kept[nearest, time] = min(kept[nearest, time], kept[other, time])
 
@@ -175,7 +196,7 @@ def _sorted(labels: Numbers) -> Numbers:
     for label in range(len(labels)):  # Numba takes seconds to compile a sum along an axis
         for time in range(labels.shape[1]):
             sums[label] += labels[label, time]
-    order = np.argsort(sums, kind="mergesort")
+    order = _in_turn(sums)
     for place in range(1, len(order)):
         at = place
         while at > 0 and sums[order[at - 1]] == sums[order[at]] and _before(labels[order[at]], labels[order[at - 1]]):
