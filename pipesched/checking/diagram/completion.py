@@ -64,7 +64,8 @@ def completions(walk: Walk, layers: Sequence[Layer], rows: int = 1, threshold: i
         many, bounds = rows_before(run, moves_from(keys, run, steps), least, found[-1], found[-2], steps, threshold)
         keys, at = keys[many > 0], np.append(0, np.cumsum(many[many > 0]))
         if rows > 1:
-            counts, bounds = prune_and_merge(bounds, np.arange(len(bounds)), at, rows)
+            order = np.lexsort((bounds.sum(axis=1), np.repeat(np.arange(len(keys)), np.diff(at))))
+            counts, bounds = prune_and_merge(bounds, order, at, rows)
             at = np.append(0, np.cumsum(counts))
         elif len(keys):
             bounds, at = np.minimum.reduceat(bounds, at[:-1], axis=0), np.arange(len(at))

@@ -23,27 +23,24 @@ _DIGITS, _TOGETHER = 63, 32
 def prune_and_merge(labels: Labels, order: Numbers, at: Numbers, width: int) -> tuple[Numbers, Labels]:
     """Return the number of labels kept for each state, and all labels kept, state by state, at most `width` of each.
 
-    The labels of state n are rows `order[at[n]:at[n + 1]]` of `labels`, in ticks. Dominated ones, which are in no time
-    earlier than another, are pruned. Of the others the first `width` by sum stay, each further one merged into one of
-    them by the earlier of each time.
+    The labels of state n are rows `order[at[n]:at[n + 1]]` of `labels`, in ticks, in ascending order of their sums.
+    Dominated ones, which are in no time earlier than another, are pruned. Of the others the first `width` by sum stay,
+    each further one merged into one of them by the earlier of each time.
     """
     kept, counts, total = np.empty_like(labels), np.zeros(len(at) - 1, np.int64), 0
     digits = np.empty(len(labels), np.int64)
     for state in range(len(at) - 1):
-        of_state, since = labels[order[at[state] : at[state + 1]]], total
-        numbers, tops = _numbers(of_state)
-        for one in np.argsort(_sums(of_state), kind="mergesort"):
-            if not _is_dominated(kept[since:total], digits[since:total], of_state[one], numbers[one], tops):
-                copy_times(of_state[one], kept[total])
+        rows, since = order[at[state] : at[state + 1]], total
+        numbers, tops = _numbers(labels, rows)
+        for one in range(len(rows)):
+            if not _is_dominated(kept[since:total], digits[since:total], labels[rows[one]], numbers[one], tops):
+                copy_times(labels[rows[one]], kept[total])
                 digits[total] = numbers[one]
                 total += 1
         if total - since > width:
-            undominated = kept[since:total].copy()
-            _sort_lexicographically(undominated)
-            _merge(undominated, width)
+            _sort_lexicographically(kept[since:total])
+            _merge(kept[since:total], width)
             total = since + width
-            for n in range(width):
-                copy_times(undominated[n], kept[since + n])
         counts[state] = total - since
     return counts, kept[:total].copy()
 
@@ -56,28 +53,30 @@ def copy_times(label: Labels, row: Labels) -> None:
 
 
 @compiled
-def _numbers(labels: Labels) -> tuple[Numbers, int]:
+def _numbers(labels: Labels, rows: Numbers) -> tuple[Numbers, int]:
     """Return for each label a number with a few binary digits a time, which rank it, and a mask of all top digits.
 
-    The top digit of each group stays 0, so that groups can be compared by one subtraction. Times that are equal in all
-    labels get no digits, and where there are many times, the last ones get none.
+    The labels are those rows of `labels`. The top digit of each group stays 0, so that groups can be compared by one
+    subtraction. Times that are equal in all labels get no digits, and where there are many times, the last ones get
+    none.
     """
-    count, size = labels.shape
-    low, high = labels[0].astype(np.int64), labels[0].astype(np.int64)
-    for one in range(count):
-        for place in range(size):
+    size = labels.shape[1]
+    low, high, which, many = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64), 0
+    for place in range(size):
+        low[place] = high[place] = labels[rows[0], place]
+        for one in rows:
             low[place], high[place] = min(low[place], labels[one, place]), max(high[place], labels[one, place])
-    which = np.flatnonzero(low < high)[: _DIGITS // 2]
-    digits = min(20, _DIGITS // max(1, len(which)))
-    # A larger time never has a smaller product, also when rounded.
-    per_tick, tops = ((1 << (digits - 1)) - 0.5) / np.maximum(1, high - low), 0
-    for number in range(len(which)):
-        tops |= 1 << (number * digits + digits - 1)
-    found = np.zeros(count, np.int64)
-    for one in range(count):
-        for number in range(len(which)):
-            place = which[number]
-            found[one] |= np.int64((labels[one, place] - low[place]) * per_tick[place]) << (number * digits)
+        if low[place] < high[place] and many < _DIGITS // 2:
+            which[many] = place
+            many += 1
+    digits, tops, found = min(20, _DIGITS // max(1, many)), 0, np.zeros(len(rows), np.int64)
+    for number in range(many):
+        place, shift = which[number], number * digits
+        # A larger time never has a smaller product, also when rounded.
+        per_tick = ((1 << (digits - 1)) - 0.5) / (high[place] - low[place])
+        for one in range(len(rows)):
+            found[one] |= np.int64((labels[rows[one], place] - low[place]) * per_tick) << shift
+        tops |= 1 << (shift + digits - 1)
     return found, tops
 
 
@@ -117,14 +116,22 @@ def _merge(labels: Labels, width: int) -> None:
     Differences count as the sum over all times. Afterwards none of the labels after the first `width`, which stay as
     they are, is earlier than the one it was merged into.
     """
-    stay, differ = np.ascontiguousarray(labels[:width].T), np.empty(width, np.int64)
+    size, differ = labels.shape[1], np.empty(width, np.int64)
+    stay = np.empty((size, width), np.int64)
+    for n in range(width):
+        for place in range(size):
+            stay[place, n] = labels[n, place]
     for one in range(width, len(labels)):
-        differ[:] = 0
-        for place in range(len(stay)):
+        for n in range(width):
+            differ[n] = 0
+        for place in range(size):
             for n in range(width):
                 differ[n] += max(0, stay[place, n] - labels[one, place])
-        nearest = differ.argmin()
-        for place in range(len(stay)):
+        nearest = 0
+        for n in range(width):
+            if differ[n] < differ[nearest]:
+                nearest = n
+        for place in range(size):
             labels[nearest, place] = min(labels[nearest, place], labels[one, place])
 
 
@@ -135,23 +142,18 @@ def _sort_lexicographically(labels: Labels) -> None:
     Labels are sorted by the sum of their times before, so that afterwards their order does not depend on that in which
     they were found.
     """
-    sums = _sums(labels)
+    size = labels.shape[1]
+    sums, row = np.zeros(len(labels), np.int64), np.empty(size, labels.dtype)
+    for one in range(len(labels)):
+        for place in range(size):
+            sums[one] += labels[one, place]
     for one in range(1, len(labels)):
-        place, row = one, labels[one].copy()
+        place = one
+        copy_times(labels[one], row)
         while place > 0 and sums[place - 1] == sums[one] and _precedes(row, labels[place - 1]):
             copy_times(labels[place - 1], labels[place])
             place -= 1
         copy_times(row, labels[place])
-
-
-@compiled
-def _sums(labels: Labels) -> Numbers:
-    """Return the sum of each label's times; a loop, since Numba takes seconds to compile a sum along an axis."""
-    sums = np.zeros(len(labels), np.int64)
-    for one in range(len(labels)):
-        for place in range(labels.shape[1]):
-            sums[one] += labels[one, place]
-    return sums
 
 
 @compiled

@@ -60,7 +60,7 @@ def _reduced(model: Model, found: Reached, done: int, width: int, limit: Ticks) 
     `done` is the number of steps run, `limit` the ticks before which an order has to end.
     """
     keys, labels = found
-    order = np.argsort(keys, kind="stable")
+    order = np.lexsort((labels.sum(axis=1), keys))
     since = _starts(keys[order])
     admitted = model.admitted(Layer(keys[order[since]], np.append(since, len(keys)), labels), order, done, limit)
     if admitted is not None:
