@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
 import resource
 import shutil
@@ -30,11 +30,17 @@ def noticed(copy: Path, file: str, source: str, tests: Sequence[str], seconds: f
     """True if these tests fail in a copy of the repository where the file reads so, or do not end."""
     place = copy / file
     original = place.read_text(encoding="utf-8")
-    place.write_text(source, encoding="utf-8")
+    _write(place, source)
     try:
         return fails(seconds, lambda: _run_tests(copy, tests))
     finally:
-        place.write_text(original, encoding="utf-8")
+        _write(place, original)
+
+
+def _write(place: Path, source: str) -> None:
+    """Write a module without its bytecode, which Python takes for that of any text of the same size and second."""
+    place.write_text(source, encoding="utf-8")
+    Path(importlib.util.cache_from_source(str(place))).unlink(missing_ok=True)
 
 
 def fails(seconds: float, run: Callable[[], int]) -> bool:

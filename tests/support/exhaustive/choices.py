@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipesched.compiled import compiled
+from pipesched.compiled import compiled, inner
 from tests.support.exhaustive.limits import BW, B, F, Numbers, Passes, W
 
 # A choice is a number: that many times its role, and its pair, and the pair of the backward in the same block or ALONE.
@@ -40,7 +40,8 @@ def choose(passes: Passes, start: Numbers, memory: Numbers, ran: int, room: Numb
                     count += 1
         if open_ and count < fewest:
             fewest = count
-            choices[:count] = found[:count]
+            for n in range(count):
+                choices[n] = found[n]
     for i in range(1, fewest):
         for j in range(i, 0, -1):
             if _when(choices[j], start) >= _when(choices[j - 1], start):
@@ -49,13 +50,13 @@ def choose(passes: Passes, start: Numbers, memory: Numbers, ran: int, room: Numb
     return fewest
 
 
-@compiled
+@inner
 def node_of(role: int, k: int) -> int:
     """Return the node of a pass of pair k: a backward, split or full, is one node."""
     return 3 * k + (B if role == BW else role)
 
 
-@compiled
+@inner
 def _is_ready(passes: Passes, role: int, k: int, memory: int, ran: int, room: int) -> bool:
     """Return True if a pass can be next on its device: its predecessors ran, and its memory fits on top of `memory` in
     use."""
@@ -64,6 +65,6 @@ def _is_ready(passes: Passes, role: int, k: int, memory: int, ran: int, room: in
     return not waits and memory + passes.takes[role, k] <= room
 
 
-@compiled
+@inner
 def _when(choice: int, start: Numbers) -> int:
     return int(start[node_of(choice // OF_ROLE, choice // OF_PAIR % OF_PAIR)])

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipesched.compiled import compiled
+from pipesched.compiled import compiled, inner
 
 Numbers = Any
 # Units of the part of a tick in which values are counted, far more than there are arcs on a path.
@@ -121,7 +121,8 @@ def tails_of(passes: Passes, least: Numbers, devices: int, span: bool) -> Number
     for e in range(owners):
         for k in range(pairs):
             if not span or passes.device[k] == e:
-                tails[3 * k : 3 * k + 3, e] = 0
+                for node in range(3 * k, 3 * k + 3):
+                    tails[node, e] = 0
         for i in range(len(passes.order) - 1, -1, -1):
             node = passes.order[i]
             # W runs for itself only if it must.
@@ -185,7 +186,7 @@ def settle(passes: Passes, state: State, order: Order, asked: Question, limit: i
     return True
 
 
-@compiled
+@inner
 def raised(passes: Passes, state: State, order: Order, asked: Question, until: int) -> bool:
     """Propagate once over all arcs; return True if the bound on any start was raised."""
     start, ticks, last, left = state

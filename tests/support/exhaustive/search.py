@@ -1,13 +1,14 @@
 """Search over the orders of all devices together for a schedule within a limit: compiled.
 
-Each step puts a pass next on one device, and raises the starts of all passes to the least that this allows.
+Each step puts a pass next on one device, and raises the starts of all passes to the least that this allows. Arrays are
+copied number by number: an array assigned to a row or slice takes Numba seconds to compile.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from pipesched.compiled import compiled
+from pipesched.compiled import compiled, inner
 from tests.support.exhaustive.choices import ALONE, OF_PAIR, OF_ROLE, choose, node_of
 from tests.support.exhaustive.limits import (
     BW,
@@ -43,7 +44,7 @@ def search(
     of its own, after those of the passes.
     """
     pairs, devices = len(passes.device), len(room)
-    least, work = least_ticks(passes, passes.block.max() >= 0)
+    least, work = least_ticks(passes, _has_blocks(passes))
     asked = Question(tails_of(passes, least, devices, span), span, parts)
     every = (1 << 3 * pairs) - 1
     of = _depths(passes, least, work, devices)
@@ -74,9 +75,8 @@ def search(
             continue
         if done[child] == every:
             found = _value(passes, state, order, asked, now)
-            best[:] = -1
-            for d in range(child):
-                best[d] = choices[d, at[d] - 1]
+            for d in range(len(best)):
+                best[d] = choices[d, at[d] - 1] if d < child else -1
             if found <= enough:
                 break
             now = found - 1
@@ -85,6 +85,15 @@ def search(
         at[child] = 0
         depth = child
     return found
+
+
+@inner
+def _has_blocks(passes: Passes) -> bool:
+    for k in range(len(passes.block)):
+        for mate in range(len(passes.block)):
+            if passes.block[k, mate] >= 0:
+                return True
+    return False
 
 
 @compiled
@@ -113,13 +122,14 @@ def _depths(passes: Passes, least: Numbers, work: Numbers, devices: int) -> _Dep
     last = np.full((deep, devices), -1)
     left, memory = np.zeros((deep, devices), np.int64), np.zeros((deep, devices), np.int64)
     done, split = np.zeros(deep, np.int64), np.zeros(deep, np.int64)
-    ticks[0] = least
+    for node in range(len(least)):
+        ticks[0, node] = least[node]
     for k in range(pairs):
         left[0, passes.device[k]] += least[3 * k] + work[k]
     return start, ticks, last, left, memory, done, split
 
 
-@compiled
+@inner
 def _put_next(
     passes: Passes, work: Numbers, choice: int, depth: int, of: _Depths, previous: Numbers, same: Numbers
 ) -> None:
@@ -130,7 +140,8 @@ def _put_next(
     start, ticks, last, left, memory, done, split = of
     child = depth + 1
     for whole in (start, ticks, last, left, memory):
-        whole[child] = whole[depth]
+        for place in range(whole.shape[1]):
+            whole[child, place] = whole[depth, place]
     split[child] = split[depth]
     role, k, mate = choice // OF_ROLE, choice // OF_PAIR % OF_PAIR, choice % OF_PAIR
     device, node = passes.device[k], node_of(role, k)
