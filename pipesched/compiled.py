@@ -6,12 +6,16 @@ tuple of another file that went into it has changed. Here the name of the cache 
 `inner` functions do not count references to the arrays that they work on. With counts, a call that passes a few dozen
 arrays takes as long as the work of a small move. Even without them passing arrays takes time, so that parts of one
 loop, `inlined`, become part of their callers. Code compiled so may use arrays, also in named tuples, but make none.
+
+Only what Python calls becomes machine code, with all that it calls in it. Numba would make machine code of each callee
+by itself too, which nobody runs and which takes a third of the time to compile.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -22,8 +26,9 @@ import llvmlite.binding
 import numba
 from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.codegen import JITCodeLibrary
 from numba.core.dispatcher import Dispatcher
-from numba.core.registry import CPUDispatcher
+from numba.core.registry import CPUDispatcher, cpu_target
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -102,9 +107,59 @@ class _Callee(CPUDispatcher):
     Else Numba would compile the function once more for each such number.
     """
 
+    def compile(self, sig: Any) -> Any:
+        """Compile the function, and what it calls, as code to be linked into its callers."""
+        before = _is_callee.set(True)
+        try:
+            return super().compile(sig)
+        finally:
+            _is_callee.reset(before)
+
     def get_call_template(self, args: Any, kws: Any) -> Any:
         named = {name: _numba.types.unliteral(one) for name, one in dict(kws).items()}
         return super().get_call_template([_numba.types.unliteral(one) for one in args], named)
+
+
+# True while a callee is compiled, and with it what it calls.
+_is_callee: ContextVar[bool] = ContextVar("_is_callee", default=False)
+
+
+class _Library(JITCodeLibrary):
+    """Code of a function with all that it calls: machine code, or that of a callee, to be linked into its callers."""
+
+    def __init__(self, codegen: Any, name: str) -> None:
+        super().__init__(codegen, name)  # type: ignore[no-untyped-call]
+        self._of_callee = _is_callee.get()
+
+    @property
+    def codegen(self) -> Any:
+        """The compiler's back end, which for a callee does not look for machine code."""
+        return _WithoutEnvironments() if self._of_callee else self._codegen
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return the address of a function's machine code, 0 if there is none."""
+        return 0 if self._of_callee else int(super().get_pointer_to_function(name))  # type: ignore[no-untyped-call]
+
+    def _optimize_final_module(self) -> None:
+        """Optimize the code, unless this is a callee's, which is optimized with each caller."""
+        if not self._of_callee:
+            super()._optimize_final_module()  # type: ignore[no-untyped-call]
+
+    def _finalize_final_module(self) -> None:
+        if self._of_callee:
+            self._finalized = True
+        else:
+            super()._finalize_final_module()  # type: ignore[no-untyped-call]
+
+
+class _WithoutEnvironments:
+    """Stands for the back end where Numba enters objects of Python into machine code, of which a callee has none."""
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Do nothing."""
+
+
+cpu_target.target_context.codegen()._library_class = _Library
 
 
 class _Cache(FunctionCache):

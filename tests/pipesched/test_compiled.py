@@ -31,6 +31,17 @@ def count(upto):
 def added(one, other):
     return one + other
 @compiled
+def limited(x):
+    if x > 3:
+        raise ValueError("too large")
+    return x
+@compiled
+def sum_of_limited(numbers):
+    total = 0
+    for x in numbers:
+        total += limited(x)
+    return total
+@compiled
 def of_pair(pair, more):
     return pair.one + 0 * more[0]
 """
@@ -129,3 +140,18 @@ def test_what_python_does_not_call_has_no_files_of_its_own(folder: Path) -> None
     assert {path.name.partition("-")[0] for path in (folder / "code").rglob("*.nbi")} == {"kernel_outer.outer"}
     scaled = outer.scaled
     assert numba.njit(lambda x: scaled(x) + 1)(5) == 11
+
+
+def test_an_error_of_what_compiled_code_calls_reaches_python(folder: Path) -> None:
+    """Functions that only compiled code calls have no machine code of their own."""
+    for hits in (0, 1):
+        outer = modules(folder)
+        assert outer.sum_of_limited((1, 2, 3)) == 6
+        with pytest.raises(ValueError, match="too large"):
+            outer.sum_of_limited((1, 2, 4))
+        assert sum(outer.sum_of_limited.stats.cache_hits.values()) == hits
+        code = [
+            one.library.get_pointer_to_function(one.fndesc.llvm_func_name)
+            for one in outer.limited.callee.overloads.values()
+        ]
+        assert code == ([] if hits else [0])
