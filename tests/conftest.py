@@ -119,8 +119,12 @@ def pytest_configure(config: pytest.Config) -> None:
     every = paths == {ROOT / "tests"} and not config.option.keyword
     rows = _CALLED_BY_ALL if every else _CALLED_BY_MOST
     lacking = [[one.name for one in ALL_KERNELS if one.name in row.split() and not one.mark.exists()] for row in rows]
-    module = "solver.engine.compile_kernels"
-    under_way = [subprocess.Popen([sys.executable, "-m", module, *names], cwd=ROOT) for names in lacking if names]
+    commands = [["solver.engine.compile_kernels", *names] for names in lacking if names]
+    if every and commands:  # the first run: nor are the tests' own kernels compiled, and their modules for assertions
+        commands += [["tests.support.exhaustive"], ["pytest", str(ROOT / "tests"), "--collect-only", "-qq", "-n0"]]
+    under_way = [
+        subprocess.Popen([sys.executable, "-m", *command], cwd=ROOT, stdout=subprocess.DEVNULL) for command in commands
+    ]
     for process in under_way:
         process.wait()
 
