@@ -10,11 +10,12 @@ from pipesched.files.model_configs.model_config import ModelConfig
 from pipesched.files.model_configs.plan_of_config import Wanted
 from pipesched.layers.measured_step import MeasuredStep
 from pipesched.layers.model import Model
+from pipesched.layers.plan_problem import PlanProblem
 from pipesched.layers.roles import Role, role_of
 from pipesched.measurement.calibration import seconds_per_unit
 from pipesched.problem.passes import BW, F, Pass
 from pipesched.problem.problem import Problem
-from solver.calibration.predicted_step import plan_of, predicted_seconds, problem_of
+from solver.calibration.predicted_step import document_of, plan_from, plan_of, predicted_seconds, problem_of
 
 _MS = 0.001  # seconds
 
@@ -41,7 +42,8 @@ class Observation(NamedTuple):
 
 def of_step(step: MeasuredStep, config: ModelConfig) -> Observation:
     """Return the observation of a whole training step: a single duration, named by the step's place in its file."""
-    return Observation((Named(step.place, step.seconds),), lambda wanted: [predicted_seconds(step, config, wanted)])
+    predicted = _of_documents(step, config, lambda plan: [predicted_seconds(step, plan)])
+    return Observation((Named(step.place, step.seconds),), predicted)
 
 
 def of_passes(measured: Problem, step: MeasuredStep, config: ModelConfig) -> Observation:
@@ -64,7 +66,8 @@ def of_passes(measured: Problem, step: MeasuredStep, config: ModelConfig) -> Obs
     wrong = [one.name for one in named if one.seconds <= 0]
     if wrong:
         raise BadInput(*(f"{name}: found no time; allowed: times above 0" for name in wrong))
-    return Observation(tuple(named), lambda wanted: seconds(problem_of(step, config, wanted), _MS), weight=2)
+    predicted = _of_documents(step, config, lambda plan: seconds(problem_of(step, plan), _MS))
+    return Observation(tuple(named), predicted, weight=2)
 
 
 def of_layers(measured: Model, unit: float, step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> Observation:
@@ -90,10 +93,29 @@ def of_layers(measured: Model, unit: float, step: MeasuredStep, config: ModelCon
     if wrong:
         raise BadInput(*(f"{name}: found no time; allowed: times above 0" for name in wrong))
 
-    def predicted(rates: Wanted) -> list[float]:
-        return [time for times in _times(plan_of(step, config, rates).model, _MS).values() for time in times]
+    def predicted(plan: PlanProblem) -> list[float]:
+        return [time for times in _times(plan.model, _MS).values() for time in times]
 
-    return Observation(tuple(named), predicted, weight=2)
+    return Observation(tuple(named), _of_documents(step, config, predicted), weight=2)
+
+
+def _of_documents(
+    step: MeasuredStep, config: ModelConfig, predicted: Callable[[PlanProblem], list[float]]
+) -> Callable[[Wanted], Sequence[float]]:
+    """Return a function from rates to the seconds `predicted` from the plan problem of a step's layout.
+
+    Many rates are not in the plan document of a layout, as those of experts: each document is predicted once.
+    """
+    known = dict[str, list[float]]()
+
+    def by_rates(wanted: Wanted) -> list[float]:
+        document = document_of(step, config, wanted)
+        key = repr(document)
+        if key not in known:
+            known[key] = predicted(plan_from(step, document))
+        return known[key]
+
+    return by_rates
 
 
 def _times(model: Model, unit: float) -> dict[str, tuple[float, float]]:

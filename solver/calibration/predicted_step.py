@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput, DoesNotApply
@@ -27,12 +28,11 @@ _MS = 1000
 _POST_VALIDATED = ("zb-1p", "zb-2p")
 
 
-def predicted_seconds(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> float:
-    """Return the predicted seconds of a step by the rates of `wanted`, with the step's partition and schedule.
+def predicted_seconds(step: MeasuredStep, plan: PlanProblem) -> float:
+    """Return the predicted seconds of a step with its partition and schedule; `plan` is that of `plan_of`.
 
-    Raises `BadInput` for an impossible layout, or a schedule that does not apply to it.
+    Raises `BadInput` for an impossible partition, or a schedule that does not apply to it.
     """
-    plan = plan_of(step, config, wanted)
     return seconds_of(plan, simulated(step, plan))
 
 
@@ -58,12 +58,11 @@ def seconds_of(plan: PlanProblem, run: PlanCandidate) -> float:
     return float(step_time(plan, run).total) / _MS
 
 
-def problem_of(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> Problem:
+def problem_of(step: MeasuredStep, plan: PlanProblem) -> Problem:
     """Return the problem whose stages are those of the step's partition, with predicted times in ms.
 
-    Raises `BadInput` if the partition or layout is impossible.
+    `plan` is that of `plan_of`. Raises `BadInput` if the partition is impossible.
     """
-    plan = plan_of(step, config, wanted)
     return plan.problem(choice_of(step), partition_of(step, plan))
 
 
@@ -73,7 +72,23 @@ def plan_of(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> PlanProb
     It has no memory limit, since the layout was run. Raises `BadInput` for a layout that no plan can have, or a number
     format that the device does not have.
     """
-    plan = plan_problem_from(plan_document(config, with_layout(step, wanted)), step.place)
+    return plan_from(step, document_of(step, config, wanted))
+
+
+def document_of(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> dict[str, Any]:
+    """Return the document of the plan file of a step's layout, with times in ms predicted from the rates of `wanted`.
+
+    Raises `BadInput` for a number format that the device does not have.
+    """
+    return plan_document(config, with_layout(step, wanted))
+
+
+def plan_from(step: MeasuredStep, document: dict[str, Any]) -> PlanProblem:
+    """Return the plan problem of a step, without a memory limit, from its plan document (`document_of`).
+
+    Raises `BadInput` for a layout that no plan can have.
+    """
+    plan = plan_problem_from(document, step.place)
     return replace(plan, choices=(), objective=SPAN if step.schedule in _POST_VALIDATED else plan.objective)
 
 

@@ -41,7 +41,7 @@ def steps_file(folder: Path, *heads: str) -> Path:
     config, path = read_config(str(CONFIG)), folder / "steps.yaml"
     lines = [
         f"  - {{tensor: 2, pipeline: {one.pipeline}, microbatches: {one.microbatches}, "
-        f"seconds: {predicted_seconds(one, config, TRUE):.4f}}}"
+        f"seconds: {predicted_seconds(one, plan_of(one, config, TRUE)):.4f}}}"
         for one in steps
     ]
     path.write_text("\n".join([*heads, "steps:", *lines]) + "\n")
@@ -119,7 +119,7 @@ def test_options_say_what_the_file_does_not(tmp_path: Path, capsys: pytest.Captu
 def test_what_profile_wrote_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = read_config(str(CONFIG))
     problem, plan = tmp_path / "problem.yaml", tmp_path / "plan.yaml"
-    problem.write_text(problem_text(problem_of(STEP, config, TRUE)))
+    problem.write_text(problem_text(problem_of(STEP, plan_of(STEP, config, TRUE))))
     layers = layers_text(plan_of(STEP, config, TRUE).model.layers)
     plan.write_text(f"devices: 1\nmicrobatches: 1\ntime_unit: ms\n{layers}")
     words = ["--hardware", "h100-80gb", "--config", str(CONFIG), "--tensor", "2", "--json"]
@@ -132,7 +132,7 @@ def test_what_profile_wrote_is_read(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_traces_of_a_run_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = read_config(str(CONFIG))
-    ran = problem_of(STEP, config, TRUE)
+    ran = problem_of(STEP, plan_of(STEP, config, TRUE))
     times = {name: [round(ran.duration(Pass(kind, stage, 0)) * ran.tick) for stage in (0, 1)]
              for name, kind in (("forward", F), ("backward", BW))}  # fmt: skip
     problem = problem_from({"devices": 2, "microbatches": 8, "placement": "linear", "times": times})

@@ -44,7 +44,8 @@ def measured(layouts: Sequence[MeasuredStep], rates: Mapping[str, float], noise:
     """The steps that devices with these rates would take."""
     random, own = Random(1), with_rates(H100, rates)
     return [
-        replace(one, seconds=predicted_seconds(one, DENSE, own) * random.lognormvariate(0, noise)) for one in layouts
+        replace(one, seconds=predicted_seconds(one, plan_of(one, DENSE, own)) * random.lognormvariate(0, noise))
+        for one in layouts
     ]
 
 
@@ -70,7 +71,7 @@ def test_of_the_layers_of_a_stage_so_many_are_recomputed() -> None:
         ("dense", 3),
         ("moe", 1),
     ]  # the first four, of two kinds
-    none, half_s, whole_s = (predicted_seconds(one, DENSE, H100) for one in (step(2), half, whole))
+    none, half_s, whole_s = (predicted_seconds(one, plan_of(one, DENSE, H100)) for one in (step(2), half, whole))
     assert whole_s - none == pytest.approx(2 * (half_s - none), rel=0.01)
 
 
@@ -109,7 +110,7 @@ def test_one_run_that_something_else_slowed_moves_rates_little() -> None:
 
 def test_shares_end_at_all_of_the_data_sheet() -> None:
     h20 = Wanted(1, 1, "h20-96gb", DEVICES["h20-96gb"])
-    seconds = [predicted_seconds(one, DENSE, h20) / 1.5 for one in LAYOUTS[:3]]
+    seconds = [predicted_seconds(one, plan_of(one, DENSE, h20)) / 1.5 for one in LAYOUTS[:3]]
     fit = fit_rates(
         [of_step(replace(one, seconds=own), DENSE) for one, own in zip(LAYOUTS, seconds, strict=False)], h20
     )
@@ -121,7 +122,7 @@ def test_passes_and_layers_determine_rates_as_steps_do() -> None:
         step(4, 16, tensor=2, sequence=8192),
         with_rates(H100, {"products": REACHED, "attention": 0.9 * TABLE.attention}),
     )
-    fit = fit_rates([of_passes(problem_of(ran, DENSE, true), ran, DENSE)], H100)
+    fit = fit_rates([of_passes(problem_of(ran, plan_of(ran, DENSE, true)), ran, DENSE)], H100)
     assert fit.device.products == pytest.approx(REACHED, rel=0.03) and len(fit.times) == 8
     alone, own = step(sequence=8192), with_rates(H100, {"products": REACHED, "moe_launch": 3.0})
     plan = plan_of(alone, EXPERTS, own)
