@@ -108,7 +108,11 @@ def values(document: object, plan: bool = False) -> dict[str, str | None]:
 
 
 def is_transfer(path: str) -> bool:
-    """Return True if a field's key has another place in a plan file, or replaces another key."""
+    """Return True for the fields of transfer times: one time for all, and those by nodes, which replace it.
+
+    `path` is the field's key path in a problem file, such as `times.transfer` or `times.transfer.inter_node`, even for
+    a plan file, in which these keys are not in `times`.
+    """
     return path == _TRANSFER or path in _NODE_PATHS
 
 

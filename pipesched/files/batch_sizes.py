@@ -1,6 +1,7 @@
 """Problem and plan files that list several micro-batch sizes for one batch: one document for each size.
 
-The list stands under `microbatches` or, in a plan file with `model`, under `model.microbatch_size`.
+The list, of whole numbers, stands under `microbatches` or, in a plan file with `model`, under `model.microbatch_size`,
+in a document with the key `batch`.
 """
 
 from __future__ import annotations
@@ -81,8 +82,9 @@ def _sequences(document: Mapping[str, Any]) -> int | None:
 def with_axis_of_sizes(document: Mapping[str, Any], source: str) -> Mapping[str, Any]:
     """Return the document with its list of micro-batch sizes as the first axis of its `sweep` section.
 
-    The first size is in the place of the list. Itself where it lists no sizes, or its `sweep` is no section; an axis
-    for this key that the section has stays. `source` names the document in messages. `BadInput` for a wrong list.
+    The first size is in the place of the list. An axis for this key that the section has keeps its values and becomes
+    the first. The document itself where it lists no sizes, or its `sweep` is no section. `source` names the document in
+    messages. `BadInput` for a wrong list, as in `sizes_of`.
     """
     sizes = sizes_of(document, source)
     if sizes is None:

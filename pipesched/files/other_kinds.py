@@ -33,10 +33,10 @@ _FORMATS = {"pipesched-schedule": FileKind.SCHEDULE, "pipesched-plan": FileKind.
 
 
 def refuse_other_kinds(document: object, path: object, wanted: FileKind) -> FileKind | None:
-    """Return the kind of a document; raises `BadInput` if it is clearly of another kind than `wanted`.
+    """Return the kind of a document: `wanted`, the older visualiser's, or None if its keys leave it open.
 
-    None if its keys leave it open. Later checks judge such a document, and that of the older visualiser, which is never
-    refused here. `path` names the file in the message.
+    Later checks judge the last two. Raises `BadInput` for every other kind. `wanted` is a problem, plan or schedule
+    file, or a model's configuration; `path` names the file in the message.
     """
     found = kind_of(document)
     if found not in (None, wanted, FileKind.VISUALISER):

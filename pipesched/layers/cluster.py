@@ -58,7 +58,10 @@ class Cluster:
         )
 
     def of_equal(self, devices: int) -> Cluster:
-        """Return a cluster of `devices` devices like those of this one, which must all be equal and without `links`."""
+        """Return a cluster of `devices` devices, more or fewer, like those of this one.
+
+        These must have equal memory, speed 1 and no `links`, which is not tested.
+        """
         return replace(self, devices=devices, capacity=self.capacity and self.capacity[-1:] * devices)
 
     @property

@@ -88,9 +88,10 @@ def _makespan(step: Step) -> float:
 def to_text(measured: Measured) -> str:
     """Return the text of a trace file, in which a pass is a list of name, start and end.
 
-    `steps` has by step and device the passes in order, in seconds from the start of the step. The other keys are the
-    format, `schedule` (name), `problem`, `split`, `seconds_per_unit`, `machine` and `versions`. ValueError if no
-    problem file can express the trace's problem.
+    `steps` has by step and device the passes in order, in seconds from the start of the step on one clock (`clock` says
+    so). The other keys are `format`, `format_version`, `tool`, and those of `Measured`: `schedule`, `problem` (as in a
+    problem file), `split`, `seconds_per_unit`, `machine` and `versions`. ValueError if no problem file can express the
+    trace's problem.
     """
     return write_json(
         {

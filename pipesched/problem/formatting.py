@@ -66,9 +66,10 @@ def plain(number: float) -> str:
 
 
 def visible(text: str) -> str:
-    """Return text with control characters and those that change its direction replaced by escapes.
+    """Return text with control, format, private and unassigned characters as escapes of Python, such as `\\x1b`.
 
-    Line ends stay.
+    These are Unicode's categories C, such as those that change the direction of text. Only `\\n` stays; a backslash of
+    the text is not doubled.
     """
     return "".join(c if unicodedata.category(c)[0] != "C" or c == "\n" else repr(c)[1:-1] for c in text)
 

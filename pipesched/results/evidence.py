@@ -111,10 +111,12 @@ class StreamMemory:
 
 @dataclass(frozen=True)
 class StreamWeights:
-    """Evidence on all tasks of a stream except the weight tasks that memory can defer until only `tail` is left.
+    """Evidence on the tasks of a stream that begin no sooner than `head` and have at least `tail` after them.
 
-    The tasks that are left over begin no sooner than `head`. The stream is `stream` of `device`. `owner` is the device
-    whose span is bounded (None: makespan). `head` and `tail` are in ticks, each of `tick` units of the problem's time.
+    Its other tasks do not count; of the weight tasks neither do those that memory lets wait when only `tail` is left.
+    The stream is `stream` of `device`. `head` is measured from the first start and `tail` to the last end on the device
+    `owner`, whose span is bounded (None: from the start and to the end of all, for the makespan). Both are in ticks,
+    each of `tick` units of the problem's time.
     """
 
     form: ClassVar[str] = "weights of a stream"

@@ -32,10 +32,10 @@ def unpack(data: bytes) -> ScheduleFile:
 
 
 def schedule_text(known: Outcome) -> str:
-    """Return the text of a cell's schedule file, with its bound as known now.
+    """Return the text of a cell's schedule file, with the outcome's bound in place of the stored one.
 
-    A bound over all plans is left out: the plan's answer file has it, with its evidence. `BadInput` if the outcome has
-    no schedule, or a damaged one.
+    The stored bound stays if the outcome has none, and for a period. A bound over all plans is left out: the plan's
+    answer file has it, with its evidence. `BadInput` if the outcome has no schedule, or a damaged one.
     """
     if known.schedule is None:
         raise BadInput("found a cell without a schedule; allowed: one with a schedule")

@@ -111,9 +111,11 @@ def _legend(
     columns: int,
     coloured: bool,
 ) -> Iterator[Line]:
-    """Yield the legend of letters on as many lines as needed, and the meaning of a column if it is a sample.
+    """Yield the legend on as many lines as needed, at least one: kinds of passes in `boxes`, blocks, transfers, idle.
 
-    `coloured`: the chart is shown in colours, and the legend has these. `columns` is the width in characters.
+    If the chart is `coloured`, idle time, which has no colour, is left out; letters have their colours in any case.
+    `scale` is that of a chart whose columns are samples, explained after the letters; None where each box is drawn by
+    itself. `columns` is the width in characters.
     """
     lines: list[list[Piece]] = [[]]
     for letter, name, fill in _entries(boxes, letters, coloured):

@@ -94,9 +94,10 @@ def _value(one: Candidate) -> Ticks:
 def _extended(problem: Problem, known: Timeline, one: Cut, other: Cut, least: int, name: str) -> Candidate | None:
     """Return the candidate for `problem` from `known`, whose part between the cuts `one` and `other` is repeated.
 
-    The simulated schedule has at least `least` micro-batches. The number that it lacks must be a multiple of the
-    micro-batches of its steady part, so it may have a few more. None if it does not become steady, or there is no such
-    number. `name` is the schedule's name.
+    It is computed from a simulated schedule of at least `least` micro-batches, at most those of `problem`. The number
+    that this lacks must be a multiple of the micro-batches of its steady part, so it may have a few more. The candidate
+    has no timeline; its makespan, span and work are extended, its peak memory is that of the simulated schedule. None
+    if this does not become steady, or there is no such number. `name` is the schedule's name.
     """
     round_ = (other.through - one.through) * len(problem.placement.chains)
     few = least + (problem.microbatches - least) % round_

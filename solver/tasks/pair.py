@@ -173,7 +173,10 @@ def _alone(stage: Stage, device: DeviceId) -> Stage:
 
 
 def _backwards(problem: Problem) -> list[Pass]:
-    """Return the passes of the pair's backward in all of its modes: B, W and BW as far as they exist."""
+    """Return the passes of the backward in `problem`, one of `pair_problem`: B, W and BW, in this order, if they exist.
+
+    They are of its last stage and of micro-batch 1; the forward is that of micro-batch 0 on stage 0.
+    """
     last = len(problem.stages) - 1
     return [Pass(kind, last, 1) for kind in (B, W, BW) if (kind, last) in problem.network.tasks]
 

@@ -35,7 +35,7 @@ def kind_of(hardware: str, experts: bool, hybrid: bool = False) -> str:
 
 
 def family_of(hardware: str) -> str:
-    """Return the family of a device by its name, such as H100 for h100-80gb."""
+    """Return the family of a device: its name up to the first hyphen, in capitals, such as H100 for h100-80gb."""
     return hardware.partition("-")[0].upper()
 
 

@@ -326,8 +326,9 @@ def _data_link(device: Device, parallel: Parallel) -> dict[str, tuple[object, st
 def _link(device: Device, group: int, members: int, share: float, what: str) -> tuple[object, str]:
     """Return the bandwidth in GB/s, as text, of a group of `group` devices, with a comment on what it assumes.
 
-    If that is more than a node has, `members` of the group in one node share its links to other nodes. `share` is the
-    part of the bandwidth that is reached, `what` the subject of the comment.
+    Inside a node it is that of the device there. Of a larger group it is the bandwidth of a device to other nodes times
+    `members`, the number of its devices in a node, all of whose links are used; at most that inside a node. `share` is
+    the part of either that is reached, `what` the subject of the comment.
     """
     if group <= device.node:
         return _short(device.in_node * share), f"GB/s, {what} inside a node: {100 * share:.3g} % of {device.in_node:g}"

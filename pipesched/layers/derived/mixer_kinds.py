@@ -27,9 +27,9 @@ class MixerSizes:
 
     `heads` have values of `value_size` numbers, `key_heads` keys and queries of `key_size`: of Mamba 2 the groups of B
     and C and the size of the state, of Mamba 1 one group for all channels (heads of one value). `convolution` is the
-    number of tokens that the short convolution reaches, `chunk` that of a chunk of the scan. `rank` is that of the
-    low-rank products of steps (Mamba 1) or gates (Kimi's). `normalized`: there is a normalization inside (Mamba 1: of
-    steps, B and C; else before the last product).
+    number of tokens that the short convolution reaches, 0 without one, `chunk` that of a chunk of the scan, 1 without
+    chunks (Mamba 1). `rank` is that of the low-rank products of steps (Mamba 1) or gates (Kimi's), not used in others.
+    `normalized`: there is a normalization inside (Mamba 1: of steps, B and C; else before the last product).
     """
 
     hidden: int

@@ -104,9 +104,10 @@ class Formats:
     def of(self, part: str, usual: Format, within: str = "") -> Format:
         """Return the format of a part's products, where all others have the `usual` one.
 
-        `within` is `ENDS` for layers at both ends, which are in 16 bits, `MTP` for those of multi-token prediction,
-        else empty. Parts in `_ALWAYS_KEPT` are in 16 bits too where the usual format is narrower, unless `parts` names
-        them.
+        `within` is `ENDS` for layers at both ends, whose products are in 16 bits even if `parts` names them, `MTP` for
+        layers of multi-token prediction, else empty. With `MTP` the entry `mtp` of `parts` holds for all parts but
+        `head`, before their own; without one they are as elsewhere. Parts in `_ALWAYS_KEPT` are in 16 bits where the
+        usual format is narrower, unless `parts` names them. `mixer_output` without an entry has that of `mixer`.
         """
         if within == ENDS:
             return KEPT

@@ -79,7 +79,9 @@ class DeviceRows:
     def with_stage(self, rows: PartitionRows, device: DeviceId, k: ChainPosition, value: Ticks) -> PartitionRows:
         """Return the partial partitions extended by stage k, once for each recomputation mode that the load allows.
 
-        The rows must have cuts k and k + 1. `value` is the threshold in ticks.
+        Stages of the device are added from the last to the first: the path recorded for stage k includes the extra time
+        of those added before, and the load of `rows` is that of the device. The rows must have cuts k and k + 1.
+        `value` is the threshold in ticks, which the load may reach.
         """
         tables, slower = self._tables, self._tables.slower[device]
         a, b = rows.cuts[k], rows.cuts[k + 1]
