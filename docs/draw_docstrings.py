@@ -2,15 +2,16 @@
 
 python -m docs.draw_docstrings 20261207 -o questions.md
 
-Writes a sheet with what a caller sees: signature, docstring, the docstrings of class and module, and the type aliases
-that the signature names; and FILE.key, which says where each one stands. The scale is at the end of "Standard terms" in
-docs/concepts.md.
+Writes a sheet with what a caller sees: signature, docstring, the docstrings of class and module, the type aliases that
+the signature names, and at the end the classes in signatures; and FILE.key, which says where each one stands. The scale
+is at the end of "Standard terms" in docs/concepts.md.
 """
 
 from __future__ import annotations
 
 import ast
 import random
+import re
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Sequence
@@ -38,19 +39,29 @@ class Documented(NamedTuple):
     def file(self) -> str:
         return str(self.path.relative_to(ROOT))
 
+    @property
+    def module(self) -> str:
+        return ".".join(self.path.relative_to(ROOT).with_suffix("").parts)
+
     def text(self) -> str:
         """Return what its caller sees: signature, docstrings, and the type aliases that the signature names."""
-        module = ".".join(self.path.relative_to(ROOT).with_suffix("").parts)
-        signature = _signature(self.node)
-        text = [f"`{self.name}` of module `{module}`", _code(signature), ast.get_docstring(self.node) or ""]
+        text = [
+            f"`{self.name}` of module `{self.module}`",
+            _code(_signature(self.node)),
+            ast.get_docstring(self.node) or "",
+        ]
         for one in self.within:
             text.append(f"Its {'class' if isinstance(one, ast.ClassDef) else 'function'}:")
             text += [_code(_signature(one)), ast.get_docstring(one) or ""]
         text.append(f"Its module: {ast.get_docstring(_trees()[self.path])}")
-        named = dict.fromkeys(one.id for one in ast.walk(self.node) if isinstance(one, ast.Name))
-        used = [_aliases()[one] for one in named if one in _aliases() and one in signature]
+        used = [_aliases()[one] for one in self.types if one in _aliases()]
         text += ["Aliases:", _code("\n".join(used))] if used else []
         return "\n\n".join(text)
+
+    @property
+    def types(self) -> list[str]:
+        """The words of the signature that may name types, in their order, each once."""
+        return [*dict.fromkeys(re.findall(r"[A-Z]\w*", _signature(self.node)))]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,10 +74,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     drawn = random.Random(args.seed).sample(documented(), args.count)
     sheet = [f"## {number}. {one.text()}" for number, one in enumerate(drawn, 1)]
+    sheet += ["# Classes in these signatures", *_classes(drawn)]
     args.output.write_text("\n\n".join(sheet) + "\n", encoding="utf-8")
     keys = [f"{number} {one.file}:{one.node.lineno} {one.name}" for number, one in enumerate(drawn, 1)]
     args.output.with_name(f"{args.output.name}.key").write_text("\n".join(keys) + "\n", encoding="utf-8")
     return 0
+
+
+def _classes(drawn: Sequence[Documented]) -> list[str]:
+    """Return what a caller sees of each class that the signatures name, once, without those drawn."""
+    every = {(one.module, one.name): one for one in documented() if isinstance(one.node, ast.ClassDef)}
+    named = dict.fromkeys((_imported(one.path).get(name, one.module), name) for one in drawn for name in one.types)
+    found = [every[key] for key in named if key in every and every[key] not in drawn]
+    return [
+        f"## `{one.name}` of module `{one.module}`\n\n{_code(_signature(one.node))}\n\n{ast.get_docstring(one.node)}"
+        for one in found
+    ]
+
+
+def _imported(path: Path) -> dict[str, str]:
+    """Return by name the module that a file imports it from."""
+    return {
+        name.asname or name.name: one.module or ""
+        for one in ast.walk(_trees()[path])
+        if isinstance(one, ast.ImportFrom)
+        for name in one.names
+    }
 
 
 def documented() -> list[Documented]:

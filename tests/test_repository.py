@@ -223,6 +223,9 @@ def test_docstrings_are_drawn_with_what_a_caller_sees(tmp_path: Path) -> None:
     method = every["pipesched/registry.py", "Registry.register"].text()
     assert "Its class:\n\n```python\nclass Registry(Generic[Item])" in method and "Its module: " in method
     assert "\nTicks: TypeAlias = int" in every["pipesched/schedule/drawing/boxes.py", "makespan"].text()
+    assert "Problem" in every["pipesched/problem/formatting.py", "size"].types
+    drawn, _, classes = sheet.partition("# Classes in these signatures")
+    assert drawn and "\n\n## `Problem` of module `pipesched.problem.problem`\n\n```python\n@dataclass" in classes
 
 
 def test_the_page_of_schedules_is_current() -> None:
