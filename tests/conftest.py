@@ -101,6 +101,15 @@ def work_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "Limits", limits)
 
 
+@pytest.fixture
+def no_shared_time_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of searches that share a time limit each has its least time, however slow the machine is.
+
+    A share below half of the limit counts as spent.
+    """
+    monkeypatch.setattr("solver.planning.time_shares.TimeShares.spent", lambda _, share=1: share < 0.5)
+
+
 # Compiled in one process each, none of what another compiles, for some of the tests and for all of them.
 _CALLED_BY_MOST = "search modes", "lists"
 _CALLED_BY_ALL = "search modes lists tasks tabu", "diagrams long-diagrams labels beam no-wait"

@@ -17,15 +17,12 @@ from targets.layout_race import LayoutParams
 from tests.support.daily import daily
 from tests.support.published_models import PUBLISHED
 
+# Every layout is looked at and the best is searched.
+pytestmark = pytest.mark.usefixtures("no_shared_time_is_spent")
+
 MODELS = {"dense": "Llama 3.1 8B", "experts": "Qwen3 30B-A3B", "latent": "DeepSeek-V2-Lite"}
 SIZES = ("tensor", "context", "pipeline", "data", "expert", "microbatch_size")
 WORDS = ["--gpus", "8", "--microbatches", "8", "--hardware", "h100-80gb", "--for", "megatron", "--workers", "1"]
-
-
-@pytest.fixture(autouse=True)
-def every_layout_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However slow the machine is."""
-    monkeypatch.setattr("targets.layout_race._PARAMS", LayoutParams(first_share=100))
 
 
 def source(kind: str, folder: Path) -> Path:
@@ -40,12 +37,13 @@ def answer(words: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, An
     return found
 
 
+@pytest.mark.usefixtures("pictures_are_empty")
 @pytest.mark.parametrize("kind", daily([*MODELS], 3))
 def test_from_a_configuration_to_the_plan_of_the_best_layout(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    words = ["layouts", str(source(kind, tmp_path)), *WORDS, "--time-limit", "2", "-o", str(out)]
+    words = ["layouts", str(source(kind, tmp_path)), *WORDS, "--time-limit", "0.2", "-o", str(out)]
     found = answer(words, capsys)
     rows = found["rows"]
     sizes = [[row[name] for name in ("tensor", "context", "pipeline", "data")] for row in rows]
@@ -95,7 +93,7 @@ def test_from_a_configuration_to_the_plan_of_the_best_layout(
 def test_the_table_says_what_fits_what_a_step_is_and_what_was_not_tried(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["layouts", str(source("dense", tmp_path)), *WORDS, "--time-limit", "3", "--data", "2"]
+    words = ["layouts", str(source("dense", tmp_path)), *WORDS, "--time-limit", "0.2", "--data", "2"]
     assert main(words) == 0
     told = capsys.readouterr()
     said = told.out
@@ -111,6 +109,7 @@ def test_the_table_says_what_fits_what_a_step_is_and_what_was_not_tried(
     assert re.search(r"layout (\d+) of \1, best [\d.]+ ms", told.err)
 
 
+@pytest.mark.usefixtures("pictures_are_empty")
 def test_rates_of_a_plan_file_and_a_device_of_which_few_steps_are_known(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,7 +118,7 @@ def test_rates_of_a_plan_file_and_a_device_of_which_few_steps_are_known(
     words = ["layouts", str(source("experts", tmp_path)), "--gpus", "8", "--batch", "16", "--hardware", "h200-141gb",
              "--workers", "1", "--data", "8", "--tensor", "1", "--microbatch-size", "1"]  # fmt: skip
     given = ["--rate", "dispatch=expert", "--rate", "hidden_share=30%", "--rate", "reserved=4"]
-    found = answer([*words, *given, "--time-limit", "3", "-o", str(out)], capsys)
+    found = answer([*words, *given, "--time-limit", "0.2", "-o", str(out)], capsys)
     own = found["rows"][0]["assumed"]
     assert (own["dispatch"], own["hidden_share"], own["reserved"]) == ("expert", 0.3, 4)
     assert all(isinstance(value, float) for key, value in own.items() if key != "dispatch")
@@ -130,16 +129,16 @@ def test_rates_of_a_plan_file_and_a_device_of_which_few_steps_are_known(
         "ratio": 0.097,
         "pairs": 1444,
     }
-    assert main([*words, "--time-limit", "3"]) == 0
+    assert main([*words, "--time-limit", "0.2"]) == 0
     assert "B200 MoE (docs/results/accuracy.md); too few of h200-141gb are known" in capsys.readouterr().out
-    again = answer(["plan", str(out / "model.yaml"), "--time-limit", "3", "--workers", "1"], capsys)
+    again = answer(["plan", str(out / "model.yaml"), "--time-limit", "0.2", "--workers", "1"], capsys)
     assert again["assumed"] == own and again["expected_error"] == found["rows"][0]["expected_error"]
     assert again["step"]["total"] <= found["best"]["step"]["total"]
 
 
 def test_sizes_of_a_micro_batch_for_a_fixed_batch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["layouts", str(source("dense", tmp_path)), "--gpus", "8", "--hardware", "h100-80gb", "--workers", "1"]
-    found = answer([*words, "--batch", "16", "--tensor", "2", "--time-limit", "2"], capsys)
+    found = answer([*words, "--batch", "16", "--tensor", "2", "--time-limit", "0.2"], capsys)
     rows = found["rows"]
     assert found["sequences"] == 16 and {row["microbatch_size"] for row in rows} == {1, 2, 4}
     assert all(row["microbatches"] * row["data"] * row["microbatch_size"] == 16 for row in rows)
@@ -149,7 +148,7 @@ def test_sizes_of_a_micro_batch_for_a_fixed_batch(tmp_path: Path, capsys: pytest
     }
     least = min(best.values())
     assert found["by_microbatch_size"] == pytest.approx({str(size): step / least - 1 for size, step in best.items()})
-    assert main([*words, "--batch", "16", "--microbatch-size", "2", "--tensor", "2", "--time-limit", "1"]) == 0
+    assert main([*words, "--batch", "16", "--microbatch-size", "2", "--tensor", "2", "--time-limit", "0.2"]) == 0
     assert "8 x h100-80gb, 16 sequences of 4096 tokens" in capsys.readouterr().out
 
 
@@ -177,7 +176,7 @@ def test_what_a_batch_may_not_be(
 def test_nothing_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(PUBLISHED["Llama 3.1 405B"][0]))
-    assert main(["layouts", str(path), *WORDS, "--time-limit", "1"]) == 3
+    assert main(["layouts", str(path), *WORDS, "--time-limit", "0.2"]) == 3
     told = capsys.readouterr()
     assert re.search("^[0-9]+ cannot fit the memory: .*TP1 PP1 DP8", told.out, re.MULTILINE)
     assert "step (ms)" not in told.out
@@ -190,9 +189,9 @@ def test_nothing_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_layout_that_was_not_looked_at_has_its_row(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = ["layouts", str(source("dense", tmp_path)), *WORDS, "--time-limit", "1"]
+    words = ["layouts", str(source("dense", tmp_path)), *WORDS, "--time-limit", "0.2"]
     every = {tuple(row[name] for name in SIZES) for row in answer(words, capsys)["rows"]}
-    monkeypatch.setattr("targets.layout_race._PARAMS", LayoutParams(first_share=1e-9))
+    monkeypatch.setattr("targets.layout_race._PARAMS", LayoutParams(first_share=0.1))
     found = answer(words, capsys)
     assert {tuple(row[name] for name in SIZES) for row in found["rows"]} == every and found["step_lower_bound"] is None
     missed = [row for row in found["rows"] if row["lower_bound"] is None]
