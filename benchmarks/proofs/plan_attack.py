@@ -34,8 +34,8 @@ from tests.support.varied_plans import varied_plan
 
 # Problems with more partitions take the exhaustive search too long.
 _MOST_PARTITIONS = 30
-# Most plans are proved in few units; the others get the second number.
-_UNITS = (2.0, 30.0)
+# Most plans are proved in few units; the others get more.
+_UNITS = (2.0, 6.0, 30.0)
 
 
 class Outcome(NamedTuple):
@@ -75,10 +75,10 @@ def attack(problem: PlanProblem) -> Outcome:
 
 def _bound(problem: PlanProblem) -> int | None:
     """That over all partitions of all placements, in ticks; None where no partition fits."""
-    limits = Limits(deterministic=_UNITS[1], workers=1)
+    limits = Limits(deterministic=_UNITS[-1], workers=1)
     found = list[int]()
     for choice in (one for one in problem.choices if _enough_layers(problem, one)):
-        own = Master(problem, choice).cheapest(Budget(limits, Event()), _UNITS[1]).bound
+        own = Master(problem, choice).cheapest(Budget(limits, Event()), _UNITS[-1]).bound
         found += [] if own is None else [max(own, bound_by_device(problem, choice, None, lambda: False))]
     return min(found, default=None)
 
@@ -93,10 +93,11 @@ def _partitions(problem: PlanProblem, choice: Choice) -> Iterator[Partition]:
 
 def _planned(problem: PlanProblem) -> Plan:
     """A plan proved optimal, in more time where there is none in little."""
-    found = plan(problem, Limits(deterministic=_UNITS[0], workers=1))
-    if found.status in (Status.OPTIMAL, Status.INFEASIBLE):
-        return found
-    return plan(problem, Limits(deterministic=_UNITS[1], workers=1))
+    for units in _UNITS:
+        found = plan(problem, Limits(deterministic=units, workers=1))
+        if found.status in (Status.OPTIMAL, Status.INFEASIBLE):
+            break
+    return found
 
 
 def _best(problem: PlanProblem, known: Fraction) -> Fraction:
