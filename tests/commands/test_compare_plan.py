@@ -156,7 +156,7 @@ def test_a_schedule_of_another_placement_than_the_files_is_placed_by_itself(
 def test_all_schedules_are_the_default_and_those_that_do_not_apply_say_why(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = rows_of(PLAN, tmp_path, capsys, "--no-optimal", "--time-limit", "1")
+    rows = rows_of(PLAN, tmp_path, capsys, "--no-optimal", "--time-limit", "0.3")
     assert {row["schedule"] for row in rows} == set(HEURISTICS.names())
     out = {row["schedule"]: row["reason"] for row in rows if row["status"] == "not applicable"}
     assert "unequal micro-batches" in out["1f1b-small-ends"] and "offload" in out["pipeoffload-full"]
@@ -206,7 +206,7 @@ def test_the_table_says_how_far_each_is_from_the_best_which_runtimes_run_it_and_
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also on a terminal of 80 columns; the command printed can be typed as it stands, by the program of the caller."""
-    longer = PLAN | {"layers": [PLAN["layers"][0] | {"count": 6}, PLAN["layers"][1]]}
+    longer = PLAN | {"placement": "linear", "layers": [PLAN["layers"][0] | {"count": 6}, PLAN["layers"][1]]}
     asked = ("--schedules", "1f1b,gpipe", "--time-limit", "1")
     rows = rows_of(longer, tmp_path, capsys, *asked)
     monkeypatch.setenv("COLUMNS", "80")
