@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from functools import cache
 from itertools import accumulate
 from math import ceil, floor, lcm
 
@@ -60,7 +61,7 @@ class StageTables:
         found: IntArray = int64_array([*accumulate(numbers, initial=0)])[self.places]
         return found
 
-    def _of_layer(self, layer: LayerType) -> list[_Mode]:
+    def _of_layer(self, layer: LayerType) -> tuple[_Mode, ...]:
         """Return the allowed modes of a layer as triples.
 
         A triple is additional time, memory until its gradient, and memory until its last pass. Times are in the tables'
@@ -74,18 +75,23 @@ class StageTables:
 
         whole, modes = mode_of(Fraction(0), Fraction(1)), [mode_of(one.time, one.keeps) for one in layer.recompute]
         if self._plan.recompute is Decide.ALWAYS:
-            return modes[:1] or [whole]
-        return [whole] if self._plan.recompute is Decide.NEVER else [whole, *modes]
+            return tuple(modes[:1]) or (whole,)
+        return (whole,) if self._plan.recompute is Decide.NEVER else (whole, *modes)
 
-    def _modes_of_stages(self, layers: list[list[_Mode]]) -> IntArray:
+    def _modes_of_stages(self, layers: list[tuple[_Mode, ...]]) -> IntArray:
+        # Layers are of few types, so most stages have the layers of another one, at another place.
+        @cache
+        def and_layer(modes: tuple[_Mode, ...], layer: tuple[_Mode, ...]) -> tuple[_Mode, ...]:
+            return _fewest({(x + p, y + q, z + r) for x, y, z in modes for p, q, r in layer})
+
         number = len(self.places)
         found = np.full((3, number, number, _MOST_MODES), -1, np.int64)
         for a in range(number):
-            own: list[_Mode] = [(0, 0, 0)]
+            own: tuple[_Mode, ...] = ((0, 0, 0),)
             found[:, a, a, 0] = 0 if self._plan.model.empty_stages else -1
             for b in range(a + 1, number):
                 for layer in layers[self.places[b - 1] : self.places[b]]:
-                    own = _fewest({(x + p, y + q, z + r) for x, y, z in own for p, q, r in layer})
+                    own = and_layer(own, layer)
                 found[:, a, b, : len(own)] = int64_array(own).T
         return found
 
@@ -94,7 +100,7 @@ def _full(layer: LayerType) -> Fraction:
     return layer.full_backward
 
 
-def _fewest(modes: set[_Mode]) -> list[_Mode]:
+def _fewest(modes: set[_Mode]) -> tuple[_Mode, ...]:
     """Return the modes in ascending order of time, each with less memory of one of the two kinds than the one before.
 
     More than `_MOST_MODES` are merged to that number, neighbours to their componentwise least.
@@ -104,6 +110,6 @@ def _fewest(modes: set[_Mode]) -> list[_Mode]:
         if all(mode[1] < one[1] or mode[2] < one[2] for one in kept[-1:]):
             kept.append(mode)
     if len(kept) <= _MOST_MODES:
-        return kept
+        return tuple(kept)
     parts = np.array_split(int64_array(kept), _MOST_MODES)
-    return [(int(part[:, 0].min()), int(part[:, 1].min()), int(part[:, 2].min())) for part in parts]
+    return tuple((int(part[:, 0].min()), int(part[:, 1].min()), int(part[:, 2].min())) for part in parts)
