@@ -51,8 +51,13 @@ class TaskSchedules:
         within(Deadline.after(max(seconds, self.least_seconds), search.stop), lambda: self._try(search))
 
     def _try(self, search: Search) -> None:
-        jobs = jobs_of(search.problem)
+        # Of few passes most rules give orders that another one gave.
+        jobs, tried = jobs_of(search.problem), set[object]()
         for order in self._orders(search):
+            passes = order.orders, tuple(order.task_orders.items()), order.waits
+            if passes in tried:
+                continue
+            tried.add(passes)
             for schedule in expanded(jobs, order):
                 search.start_from(schedule)
             if search.done():
