@@ -201,7 +201,7 @@ FILE = (
 )
 
 
-@pytest.mark.usefixtures("pictures_are_empty")
+@pytest.mark.usefixtures("pictures_are_empty", "work_is_counted")
 def test_solve_tells_and_minimises_the_mean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "small.yaml"
     path.write_text(FILE)
