@@ -58,17 +58,22 @@ class Moves:
         self._recompute = plan.recompute is Decide.FREE and bool(sums.modes)
         self._limited = plan.cluster.capacity is not None
         self._again = recomputation_of(plan, sums, random)
+        # Kinds of change: layers (twice as often, between neighbouring or any two stages), recomputation, micro-batches
+        # in flight.
+        recomputes, flies = self._recompute and self._limited, self._free_order and self._limited
+        self._kinds = [0, 0] * self._cuts_move + [1] * recomputes + [2] * flies
+
+    @property
+    def none(self) -> bool:
+        """True if a draft cannot be changed, nor its order."""
+        return not self._kinds and not self._free_order
 
     def propose(self, draft: Draft, order: IntArray) -> Proposal | None:
         """Return a randomly changed draft and order that fit the memory.
 
         None if the change that was drawn leads to none.
         """
-        # Kinds of change: layers (twice as often, between neighbouring or any two stages), recomputation, micro-batches
-        # in flight.
-        recomputes, flies = self._recompute and self._limited, self._free_order and self._limited
-        kinds = [0, 0] * self._cuts_move + [1] * recomputes + [2] * flies
-        kind, after = self._random.choice(kinds or [3]), draft
+        kind, after = self._random.choice(self._kinds or [3]), draft
         if kind == 0:
             cuts = self._moved(draft.cuts)
             if cuts is None:

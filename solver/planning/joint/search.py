@@ -131,8 +131,10 @@ class JointSearch:
 
         It is called once each step. True if `best` improved. The starting temperatures of successive rounds cycle
         through a list. Where the order is free, every second round restarts from the first partition; the others
-        continue from the best state.
+        continue from the best state. Nothing is run where a given order has a single partition.
         """
+        if self._moves.none:
+            return False
         heats = _PARAMS.temperatures if self._effort else sorted(_PARAMS.temperatures)[:-1]
         restarts, hot = bool(self._effort) and self._rounds % 2 == 0, heats[self._rounds % len(heats)]
         before = self.best

@@ -122,6 +122,15 @@ def test_of_a_given_order_only_the_partition_changes():
     assert found.value == search.value * plan.tick < start.value
 
 
+@pytest.mark.parametrize("free_order", [False, True])
+def test_a_given_order_of_one_partition_takes_no_time(free_order):
+    start = _start(_plan())
+    plan, asked = replace(_plan(), counts=start.partition.counts), []
+    search = JointSearch(plan, plan.choices[0], start, free_order=free_order, seed=1)
+    search.run(lambda: asked.append(1) or len(asked) / 3)
+    assert bool(asked) is free_order
+
+
 def test_a_published_order_is_not_changed_before_it_bounds_others():
     # The bound of 1F1B was above a plan where annealing had split its backwards.
     assert attack(tiny_plan(Random(47))).wrong == ""
