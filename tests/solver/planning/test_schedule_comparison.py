@@ -88,7 +88,7 @@ def test_no_bound_is_above_any_plan_of_its_schedule(seed: int) -> None:
 
 def test_a_restricted_search_takes_the_bounds_of_a_wider_one() -> None:
     problem = model(Random(1))
-    wide = plan(problem, LIMITS)
+    wide = plan(problem, counted(0.3))
     none = counted(0)
     narrow = plan(replace(problem, schedules=("zbv",)), none)
     both = with_bounds_of(narrow, wide)
