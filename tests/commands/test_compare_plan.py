@@ -70,7 +70,8 @@ def rows_of(document: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixt
 def test_another_name_of_a_schedule_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "plan.yaml"
     source.write_text(json.dumps(PLAN))
-    assert main(["compare", str(source), "--no-optimal", "--schedules", "vpp,1F1B", "--workers", "1"]) == 0
+    words = ["compare", str(source), "--no-optimal", "--schedules", "vpp,1F1B", "--workers", "1", "--time-limit", "0.3"]
+    assert main(words) == 0
     answer = capsys.readouterr()
     assert "note: vpp is another name of interleaved-1f1b, by which it is shown\n" in answer.err
     assert "1F1B is another" not in answer.err

@@ -16,5 +16,6 @@ def empty_pictures() -> Iterator[None]:
     """Context in which pictures become empty files."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(render, "_lay_out", lambda _: None)
+        patch.setattr(Figure, "draw_without_rendering", lambda _: None)
         patch.setattr(Figure, "savefig", lambda *_, **__: None)
         yield
