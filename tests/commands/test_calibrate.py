@@ -48,6 +48,7 @@ def steps_file(folder: Path, *heads: str) -> Path:
     return path
 
 
+@pytest.mark.usefixtures("no_shared_time_is_spent")
 def test_from_steps_to_a_hardware_file_that_layouts_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "config.json").write_text(CONFIG.read_text())
     steps = steps_file(tmp_path, "config: config.json", "hardware: h100-80gb")
@@ -63,7 +64,7 @@ def test_from_steps_to_a_hardware_file_that_layouts_reads(tmp_path: Path, capsys
     assert name == "h100-80gb-calibrated" and device.products == pytest.approx(REACHED, rel=0.04)
     assert replace(device, source="") != replace(H100, source="")
     words = ["layouts", str(CONFIG), "--gpus", "4", "--microbatches", "8", "--hardware", str(mine), "--json"]
-    assert main([*words, "--time-limit", "1", "--workers", "1"]) == 0
+    assert main([*words, "--time-limit", "0.1", "--workers", "1"]) == 0
     best = json.loads(capsys.readouterr().out)["rows"][0]
     assert best["assumed"]["sustained_tflops"] == pytest.approx(989 * device.products, rel=1e-3)
 
