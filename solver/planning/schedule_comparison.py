@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache, partial
 from threading import Event
 
 from heuristics.building.patience import patience
@@ -13,6 +14,7 @@ from pipesched.errors import DoesNotApply, left_out_note
 from pipesched.layers.even import some_counts
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.problem.problem import Problem
 from pipesched.results.plan import PlanCandidate
 from pipesched.results.solution import Status
 from pipesched.schedule.microbatch_groups import ORDER, group_sizes, order_of
@@ -112,9 +114,11 @@ def _first(
     placements that the file does not have, where none of its own can run the schedule.
     """
     rows, asked = dict[str, ComparedSchedule](), dict[str, PlanProblem]()
+    # The same for all schedules, of which many are asked whether they apply.
+    even = cache(partial(_even, problem))
     for name in sorted(orders, key=lambda each: not schedule_named(each).same_for_all_costs):
         own = orders[name]
-        choices, reason = _choices(problem, own, elsewhere)
+        choices, reason = _choices(problem, own, elsewhere, even)
         if not choices or stop.is_set() or (time.spent() and not every):
             why = "not tried: interrupted" if stop.is_set() else _NO_TIME
             applies = bool(choices)
@@ -144,10 +148,13 @@ def _rank(row: ComparedSchedule) -> tuple[bool, bool, Fraction]:
     return not row.fits, best is None, Fraction(0) if best is None else best.value
 
 
-def _choices(problem: PlanProblem, orders: Sequence[str], elsewhere: bool) -> tuple[tuple[Choice, ...], str]:
+def _choices(
+    problem: PlanProblem, orders: Sequence[str], elsewhere: bool, even: Callable[[Choice], Problem]
+) -> tuple[tuple[Choice, ...], str]:
     """Return (placements, reason): those of the file that run one of `orders`, or the reason why no placement does.
 
-    If `elsewhere`, other placements that run one are returned where none of the file does.
+    If `elsewhere`, other placements that run one are returned where none of the file does. `even` returns the problem
+    of a placement to which the schedules are applied.
     """
     chunks = sorted({1, 2, *(choice.chunks for choice in problem.choices)})
     others = [
@@ -157,24 +164,30 @@ def _choices(problem: PlanProblem, orders: Sequence[str], elsewhere: bool) -> tu
     ]  # fmt: skip
     reasons = list[str]()
     for allowed in (problem.choices, [one for one in others if problem.allows(one)] if elsewhere else ()):
-        found = [choice for choice in allowed if any(_applies(problem, choice, name, reasons) for name in orders)]
+        found = [choice for choice in allowed if any(_applies(problem, choice, name, reasons, even) for name in orders)]
         if found:
             return tuple(found), ""
     # Reasons about the schedule's own placement have the lowest priority.
     return (), max(reasons, key=lambda text: (not text.startswith("needs one stage"), "placement" not in text))
 
 
-def _applies(problem: PlanProblem, choice: Choice, name: str, reasons: list[str]) -> bool:
+def _even(problem: PlanProblem, choice: Choice) -> Problem:
+    """Return the problem of a placement without a memory limit, on its given partition, or else an even one."""
+    roomy = replace(problem, cluster=replace(problem.cluster, capacity=None))
+    stages = len(choice.on(problem.cluster.devices).chains[0])
+    return roomy.problem(choice, Partition(problem.counts or some_counts(problem.model, stages)))
+
+
+def _applies(
+    problem: PlanProblem, choice: Choice, name: str, reasons: list[str], even: Callable[[Choice], Problem]
+) -> bool:
     stages = len(choice.on(problem.cluster.devices).chains[0])
     if stages > problem.model.most_stages or (problem.counts is not None and len(problem.counts) != stages):
         reasons.append(f"{stages} stages, which the model or its partition has not")
         return False
-    roomy = replace(problem, cluster=replace(problem.cluster, capacity=None))
     try:
         with patience():
-            schedule_named(name).order(
-                roomy.problem(choice, Partition(problem.counts or some_counts(problem.model, stages)))
-            )
+            schedule_named(name).order(even(choice))
     except DoesNotApply as reason:
         reasons.append(str(reason))
         return False
